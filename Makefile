@@ -11,7 +11,7 @@ GROUPS := build check test demo interop bench fuzz audit
 SOURCES := pyproject.toml setup.py $(LOCK) $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p*)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check interop bench cluster-test pipeline-test simulate soak fuzz lock audit sbom clean
+.PHONY: help run demo test unit check interop bench cluster-test pipeline-test simulate soak fuzz lock audit sbom clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ demo: $(VENV)/demo  ## Run a demo shop with three Spark pipelines and plot the r
 
 test: $(VENV)/test  ## Run the tests that need only the Python package index (some also a JVM)
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+unit: $(VENV)/test  ## Run the fast part of the tests
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
 
 check: $(VENV)/check  ## Lint, types, import contracts and wording
 	$(BIN)/ruff check .
@@ -42,7 +45,8 @@ cluster-test: $(VENV)/test  ## Fault tests of a cluster under load, and model te
 	LONG_CLUSTER_TEST=1 MODEL_EXAMPLES=3000 $(BIN)/python -m pytest tests/cluster -n 1 $(ARGS)
 
 pipeline-test: $(VENV)/test  ## Pipelines whose driver is killed KILLS times (default 20) while it writes, merges and expires (needs Java 17+)
-	SPARK_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest tests/spark/pipelines/test_faults.py tests/spark/pipelines/test_merging_kills.py -n 1 $(ARGS)
+	SPARK_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest tests/spark/pipelines/test_faults.py tests/spark/pipelines/test_merging_kills.py \
+	  tests/spark/pipelines/test_object_stores.py -n 1 $(ARGS)
 
 simulate: $(VENV)/test  ## Simulated clusters under random faults for SECONDS (default 60); a failing seed can be replayed (docs/simulation.md)
 	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) $(ARGS)

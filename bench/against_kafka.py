@@ -1,212 +1,203 @@
-"""Ottla beside Apache Kafka: same machine, same disk, same client.
+"""Ottla beside Apache Kafka: same machine, same disk, same client, defaults on both sides.
 
-Both run, one is measured at a time and the other idle, in turns: whatever else the machine does meets both.
+Both are warmed up until their speed no longer changes. Then one is measured while the other idles, in rounds that
+alternate, each case for at least five seconds.
 """
 
 from __future__ import annotations
 
-import socket
-import statistics
 import time
-from collections.abc import Callable, Iterator
-from itertools import chain
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-
+from bench.disk import written_mb_per_second
+from bench.librdkafka import consume, create, produce, produce_one_us, produce_to_consume_us
 from bench.report import Row, percentile
-from bench.requests import connect, exchange, pipelined_per_second, produce_frame, single_us
-from bench.sides import Kafka, Ottla, Side
+from bench.requests import IN_FLIGHT, bare_process, connect, exchange, produce_frame
+from bench.rounds import CASE_S, Rate, Spread, in_turns, rate, ratio_of_rounds, warm_up
+from bench.sides import Kafka, Kfake, Ottla, Side
 
-RECORDS = {100: 400_000, 1024: 130_000}
+SIZES = (100, 1024)
 PARTITIONS = (1, 6)
-PRODUCES = 3
-CONSUMES = 7
-STARTS = 5
-LATENCY_ROUNDS = 5
-SYNC_PRODUCES = 400
-ROUND_TRIPS = 400
-RAW_REQUESTS = 5_000
-RAW_PIPELINED = 32_000
-GIGABYTE = 1 << 30
+DISK_BOUND = 0.7
+"""A case that writes at more than this part of the disk's own speed is bound by the disk."""
 
-Measured = TypeVar("Measured")
+Latencies = Callable[[Side, str, float], list[float]]
 
 
-def quiet(side: Side) -> dict[str, object]:
-    return {"bootstrap.servers": side.bootstrap, "log_level": 0}
+def compared(what: str, ours: Sequence[float], theirs: Sequence[float], goal: str = "") -> Row:
+    """Medians with their range; the ratio is the median of the rounds' ratios."""
+    ratio = ratio_of_rounds(ours, theirs)
+    sign, _, bound = goal.partition(" ")
+    is_reached = None
+    if goal:
+        limit = float(bound.rstrip("x"))
+        is_reached = ratio.median >= limit if sign == ">=" else ratio.median <= limit
+    return Row(
+        what=what,
+        ours=str(Spread.of(ours)),
+        theirs=str(Spread.of(theirs)),
+        ratio=ratio.median,
+        spread=f"{ratio.low:.2f} to {ratio.high:.2f}",
+        goal=goal,
+        is_reached=is_reached,
+    )
 
 
-def create(side: Side, topic: str, partitions: int) -> None:
-    admin = AdminClient(quiet(side))
-    for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
-        future.result(30)
-
-
-def produce_per_second(side: Side, topic: str, size: int, count: int) -> float:
-    producer = Producer({**quiet(side), "queue.buffering.max.messages": 10_000_000})
-    producer.list_topics(topic, timeout=30)
-    value = b"v" * size
-    start = time.perf_counter()
-    for number in range(count):
-        producer.produce(topic, value)
-        if number % 10_000 == 0:
-            producer.poll(0)
-    left = producer.flush(120)
-    assert left == 0, f"{left} records were not delivered"
-    return count / (time.perf_counter() - start)
-
-
-def consume_per_second(side: Side, topic: str, partitions: int, count: int) -> float:
-    # By default librdkafka stops fetching for a second whenever 100,000 records or 64 MiB wait for the application: a
-    # broker that fills the queue faster than they are taken would be measured by that pause.
-    unpaused = {"queued.min.messages": 10_000_000, "queued.max.messages.kbytes": 1_000_000}
-    consumer = Consumer({**quiet(side), **unpaused, "group.id": "bench", "enable.auto.commit": False})
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    got = 0
-    start = time.perf_counter()
-    while got < count:
-        messages = consumer.consume(10_000, timeout=30)
-        assert messages, f"only {got} of {count} records came"
-        got += len(messages)
-    rate = got / (time.perf_counter() - start)
-    consumer.close()
-    return rate
-
-
-def sync_produce_us(side: Side, topic: str) -> list[float]:
-    producer = Producer({**quiet(side), "linger.ms": 0})
-    times = []
-    for _ in range(SYNC_PRODUCES):
-        start = time.perf_counter()
-        producer.produce(topic, b"v" * 100)
-        producer.flush(30)
-        times.append((time.perf_counter() - start) * 1e6)
-    return sorted(times)
-
-
-def round_trip_us(side: Side, topic: str) -> list[float]:
-    producer = Producer({**quiet(side), "linger.ms": 0})
-    consumer = Consumer({**quiet(side), "group.id": "trip", "enable.auto.commit": False})
-    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
-    consumer.assign([TopicPartition(topic, 0, end)])
-    producer.produce(topic, b"first")
-    producer.flush(30)
-    assert consumer.poll(30) is not None
-    times = []
-    for _ in range(ROUND_TRIPS):
-        start = time.perf_counter()
-        producer.produce(topic, b"v" * 100)
-        producer.poll(0)
-        assert consumer.poll(30) is not None
-        times.append((time.perf_counter() - start) * 1e6)
-    consumer.close()
-    return sorted(times)
-
-
-def raw_rates(side: Side) -> tuple[float, float]:
-    """Produce requests per second, one and many in flight."""
-    connection: socket.socket = connect(side.port)
-    frame = produce_frame()
-    answer = exchange(connection, frame)
-    times = sorted(single_us(connection, frame, RAW_REQUESTS))
-    return 1e6 / percentile(times, 0.5), pipelined_per_second(connection, frame, len(answer), RAW_PIPELINED)
-
-
-def in_turns(sides: list[Side], rounds: int, measure: Callable[[Side], Measured]) -> list[list[Measured]]:
-    """What was measured of each side."""
-    measured = [[measure(side) for side in sides] for _ in range(rounds)]
-    return [list(column) for column in zip(*measured, strict=True)]
-
-
-def medians(columns: list[list[float]]) -> list[float]:
-    return [statistics.median(column) for column in columns]
-
-
-def starts_ms(kinds: list[type[Kafka | Ottla]]) -> list[float]:
-    def start(kind: type[Kafka | Ottla]) -> float:
+def starts() -> Iterator[Row]:
+    def first_answer_ms(kind: type[Ottla | Kafka]) -> float:
         with kind() as side:
             return side.first_answer_ms
 
-    rounds = [[start(kind) for kind in kinds] for _ in range(STARTS)]
-    return medians([list(column) for column in zip(*rounds, strict=True)])
+    ours, theirs = in_turns([Ottla, Kafka], first_answer_ms)
+    yield compared("exec to first answer, ms", ours, theirs, "<= 0.05x")
 
 
-def throughput(sides: list[Side]) -> Iterator[tuple[str, list[float]]]:
-    for size, count in RECORDS.items():
+def resident(what: str, sides: Sequence[Side]) -> Row:
+    ours, theirs = ([side.resident_mib] for side in sides)
+    return compared(f"resident {what}, MiB", ours, theirs, "<= 0.15x")
+
+
+def warmed(sides: Sequence[Side]) -> Iterator[Row]:
+    """Produce and consume until the speed is flat: Java compiles what it has run often."""
+    for side in sides:
+        create(side, "warm-up", 1)
+
+        def round_trip(seconds: float, side: Side = side) -> float:
+            produced = rate(side.pid, partial(produce, side, "warm-up", 100), seconds)
+            consumed = rate(side.pid, partial(consume, side, "warm-up", 1), seconds)
+            produce_one_us(side, "warm-up", time.perf_counter() + seconds)
+            return produced.per_second + consumed.per_second
+
+        steps = warm_up(round_trip)
+        yield Row(what=f"warm-up of {side.name}: steps of 6 s until three differ by less than 5 %", ours=str(steps))
+
+
+def rates(what: str, sides: Sequence[Side], measure: Callable[[Side], Rate], goal: str) -> Iterator[Row]:
+    ours, theirs = in_turns(sides, measure)
+    yield compared(f"{what}, per second", [one.per_second for one in ours], [one.per_second for one in theirs], goal)
+    cpu_goal = "<= 0.8x" if goal else ""
+    yield compared(f"{what}, broker CPU µs", [one.cpu_us for one in ours], [one.cpu_us for one in theirs], cpu_goal)
+
+
+def throughput(sides: Sequence[Side], disk_mb: float) -> Iterator[Row]:
+    for size in SIZES:
         for partitions in PARTITIONS:
             topic = f"t-{size}-{partitions}"
             for side in sides:
                 create(side, topic, partitions)
-            what = f"{size} B records, {partitions} partition{'s' if partitions > 1 else ''}, per second"
-            produced = in_turns(sides, PRODUCES, lambda side: produce_per_second(side, topic, size, count))  # noqa: B023
-            yield f"produce {what}", medians(produced)
-            all_of_it = PRODUCES * count
-            consumed = in_turns(sides, CONSUMES, lambda side: consume_per_second(side, topic, partitions, all_of_it))  # noqa: B023
-            yield f"consume {what}", medians(consumed)
+            shape = f"{size} B records, {partitions} partition{'s' if partitions > 1 else ''}"
+            written = list(
+                rates(
+                    f"produce {shape}",
+                    sides,
+                    lambda side: rate(side.pid, partial(produce, side, topic, size)),  # noqa: B023 - called at once
+                    ">= 1.0x",
+                )
+            )
+            yield from (marked_if_disk_bound(row, size, disk_mb) for row in written)
+            yield from rates(
+                f"consume {shape}",
+                sides,
+                lambda side: rate(side.pid, partial(consume, side, topic, partitions)),  # noqa: B023 - called at once
+                ">= 1.0x",
+            )
 
 
-def latency(sides: list[Side]) -> Iterator[tuple[str, list[float]]]:
-    for side in sides:
+def marked_if_disk_bound(row: Row, size: int, disk_mb: float) -> Row:
+    fastest = max(float(text.split()[0].replace(",", "")) for text in (row.ours, row.theirs))
+    if row.what.endswith("per second") and fastest * size / 1e6 > DISK_BOUND * disk_mb:
+        return row.without_goal(" (disk bound)")
+    return row
+
+
+def latencies(sides: Sequence[Side], with_kfake: Sequence[Side]) -> Iterator[Row]:
+    for side in (*sides, *with_kfake):
         create(side, "latency", 1)
-    for name, measure_us in (("synchronous produce", sync_produce_us), ("produce to consume", round_trip_us)):
-        columns = in_turns(sides, LATENCY_ROUNDS, lambda side: measure_us(side, "latency"))  # noqa: B023
-        times = [sorted(chain.from_iterable(column)) for column in columns]
-        yield f"{name}, p50 µs", [percentile(column, 0.5) for column in times]
-        yield f"{name}, p99 µs", [percentile(column, 0.99) for column in times]
+    cases: list[tuple[str, Latencies, tuple[str, str]]] = [
+        ("one produce", produce_one_us, ("<= 0.65x", "<= 0.6x")),
+        ("produce to consume", produce_to_consume_us, ("<= 0.7x", "")),
+    ]
+    for name, load, goals in cases:
+        columns = in_turns(
+            (*sides, *with_kfake),
+            lambda side: sorted(load(side, "latency", time.perf_counter() + CASE_S)),  # noqa: B023 - called at once
+        )
+        for share, goal in zip((0.5, 0.99), goals, strict=True):
+            ours, theirs, *others = [[percentile(times, share) for times in column] for column in columns]
+            yield compared(f"{name}, p{share * 100:g} µs", ours, theirs, goal)
+            for other in others:
+                yield compared(f"{name}, p{share * 100:g} µs, against kfake", ours, other)
 
 
-def raw_requests(sides: list[Side]) -> Iterator[tuple[str, list[float]]]:
-    for side in sides:
+def raw_requests(sides: Sequence[Side], with_kfake: Sequence[Side]) -> Iterator[Row]:
+    """Produce requests of 1 KiB from a bare socket, beside a server that answers without looking."""
+    frame = produce_frame()
+    for side in (*sides, *with_kfake):
         create(side, "bench", 1)
-    columns = in_turns(sides, PRODUCES, raw_rates)
-    yield "raw produce, one in flight, per second", medians([[one for one, _ in column] for column in columns])
-    yield "raw produce, 32 in flight, per second", medians([[many for _, many in column] for column in columns])
+    answer = exchange(connect(sides[0].port), frame)
+    with bare_process("do_nothing", answer.hex()) as floor:
+        named = [(side.name, side.port, side.pid) for side in (*sides, *with_kfake)]
+        named.append(("a server that does nothing", *floor))
+        for what, work, goal in (
+            ("one in flight", one_in_flight, ""),
+            (f"{IN_FLIGHT} in flight", many_in_flight, ">= 0.6x"),
+        ):
+            ours, *columns = in_turns(
+                named,
+                lambda one: rate(one[2], partial(work, one[1], frame)),  # noqa: B023 - called at once
+            )
+            for (name, _, _), theirs in zip(named[1:], columns, strict=True):
+                is_floor = name.startswith("a server")
+                yield compared(
+                    f"raw produce, {what}, per second, against {name}",
+                    [one.per_second for one in ours],
+                    [one.per_second for one in theirs],
+                    goal if is_floor else "",
+                )
+                yield compared(
+                    f"raw produce, {what}, broker CPU µs, against {name}",
+                    [one.cpu_us for one in ours],
+                    [one.cpu_us for one in theirs],
+                )
 
 
-def resident(sides: list[Side]) -> list[float]:
-    return [side.resident_mib for side in sides]
+def one_in_flight(port: int, frame: bytes, deadline: float) -> int:
+    connection = connect(port)
+    count = 0
+    while time.perf_counter() < deadline:
+        exchange(connection, frame)
+        count += 1
+    return count
 
 
-def fill_up(side: Side) -> None:
-    """So that each has been sent a gigabyte in all."""
-    sent = sum(PRODUCES * len(PARTITIONS) * size * count for size, count in RECORDS.items())
-    produce_per_second(side, "t-1024-1", 1024, max(GIGABYTE - sent, 0) // 1024)
-
-
-def measurements() -> Iterator[tuple[str, list[float]]]:
-    """Of everything, our figure and Kafka's."""
-    yield "exec to first answer, ms", starts_ms([Ottla, Kafka])
-    with Ottla() as ours, Kafka() as theirs:
-        sides: list[Side] = [ours, theirs]
-        yield "resident idle, MiB", resident(sides)
-        yield from throughput(sides)
-        for side in sides:
-            fill_up(side)
-        yield "resident after 1 GB, MiB", resident(sides)
-        yield from latency(sides)
-        yield from raw_requests(sides)
-
-
-def goal_for(name: str) -> tuple[str, float]:
-    """Whether more or less is better, and the ratio to reach."""
-    if name.endswith("per second"):
-        return ">=", 1.0
-    if name.startswith("exec"):
-        return "<=", 0.05
-    return "<=", 0.15 if name.startswith("resident") else 0.5
+def many_in_flight(port: int, frame: bytes, deadline: float) -> int:
+    """A window goes out as soon as one has come back."""
+    connection = connect(port)
+    answer_bytes = len(exchange(connection, frame))
+    window = frame * IN_FLIGHT
+    count = 0
+    while time.perf_counter() < deadline:
+        connection.sendall(window)
+        left = answer_bytes * IN_FLIGHT
+        while left:
+            left -= len(connection.recv(left))
+        count += IN_FLIGHT
+    return count
 
 
 def rows() -> Iterator[Row]:
-    for name, (ours, theirs) in measurements():
-        sign, goal = goal_for(name)
-        ratio = ours / theirs
-        yield Row(
-            what=name,
-            ours=f"{ours:,.0f}",
-            theirs=f"{theirs:,.0f}",
-            ratio=ratio,
-            goal=f"{sign} {goal}x",
-            is_reached=ratio >= goal if sign == ">=" else ratio <= goal,
-        )
+    yield from starts()
+    with ExitStack() as stack:
+        sides: list[Side] = [stack.enter_context(Ottla()), stack.enter_context(Kafka())]
+        disk_mb = written_mb_per_second(Path(sides[0].folder))
+        yield Row(what="the disk alone, MB/s", ours=f"{disk_mb:,.0f}")
+        yield resident("idle", sides)
+        yield from warmed(sides)
+        yield from throughput(sides, disk_mb)
+        yield resident("after all of this", sides)
+        with_kfake: list[Side] = [stack.enter_context(Kfake())] if Kfake.can_be_built() else []
+        yield from latencies(sides, with_kfake)
+        yield from raw_requests(sides, with_kfake)

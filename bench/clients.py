@@ -7,8 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from bench.against_kafka import create
 from bench.client_drivers import Figures
+from bench.librdkafka import create
 from bench.report import Row
 from bench.sides import Ottla, Side
 

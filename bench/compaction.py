@@ -17,12 +17,12 @@ from ottla.core.clock import SystemClock
 from ottla.core.ids import TopicPartition
 from ottla.records.compaction import TombstoneRule
 from ottla.records.encode import BatchBuilder
-from ottla.storage.compaction import Budget, Compaction, CompactionRule, find_dirty
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
-from ottla.storage.open_files import OpenFiles
+from ottla.storage.folder.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
 from ottla.storage.recovery import open_log
+from ottla.storage.rewrites.compaction import Budget, Compaction, CompactionRule, find_dirty
+from ottla.storage.segment_files.open_files import OpenFiles
 
 RECORDS_PER_BATCH = 500
 BATCHES = 1000

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from statistics import median
 
-from bench.against_kafka import consume_per_second, create, in_turns, medians, produce_per_second
+from bench.librdkafka import consume, create, produce
 from bench.report import Row, speed
+from bench.rounds import in_turns, rate
 from bench.sides import Ottla, Side
 from ottla.core.keys import first_ring, write_key_file
 
 TOPIC = "t"
 RECORD_BYTES = 1024
-RECORDS = 130_000
-PRODUCES = 5
-CONSUMES = 7
 PRODUCE_GOAL = 0.75
 CONSUME_GOAL = 0.65
 
@@ -34,11 +34,10 @@ def rows() -> Iterator[Row]:
         sides: list[Side] = [encrypted, plain]
         for side in sides:
             create(side, TOPIC, 1)
-        produced = in_turns(sides, PRODUCES, lambda side: produce_per_second(side, TOPIC, RECORD_BYTES, RECORDS))
-        ours, theirs = (rate / 1000 for rate in medians(produced))
         what = "1 KiB records, 1 partition, encrypted, against plain"
-        yield speed(f"produce {what}", ours, theirs, "k/s", at_least=PRODUCE_GOAL)
-        all_of_it = PRODUCES * RECORDS
-        consumed = in_turns(sides, CONSUMES, lambda side: consume_per_second(side, TOPIC, 1, all_of_it))
-        ours, theirs = (rate / 1000 for rate in medians(consumed))
-        yield speed(f"consume {what}", ours, theirs, "k/s", at_least=CONSUME_GOAL)
+        for name, work, goal in (
+            ("produce", lambda side: partial(produce, side, TOPIC, RECORD_BYTES), PRODUCE_GOAL),
+            ("consume", lambda side: partial(consume, side, TOPIC, 1), CONSUME_GOAL),
+        ):
+            ours, theirs = in_turns(sides, lambda side: rate(side.pid, work(side)).per_second / 1000)  # noqa: B023
+            yield speed(f"{name} {what}", median(ours), median(theirs), "k/s", at_least=goal)

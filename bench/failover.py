@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 import ottla
 from bench.report import Row
-from ottla.cli.cluster_local import LocalCluster
+from ottla.cli.clusters.local import LocalCluster
 from ottla.client.errors import ClientError, RequestTimedOut
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ottla.core.clock import SystemClock
 from ottla.core.ids import TopicPartition
 from ottla.records.encode import BatchBuilder
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
 
 AT = TopicPartition("bench", 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +17,11 @@ class Row:
     ratio: float | None = None
     goal: str = ""
     is_reached: bool | None = None
+    spread: str = ""
+    """The range of the ratio over all rounds."""
+
+    def without_goal(self, note: str) -> Row:
+        return replace(self, what=self.what + note, goal="", is_reached=None)
 
 
 def against(what: str, ours_us: float, theirs_us: float, *, at_most: float | None = None) -> Row:
@@ -53,6 +58,8 @@ def table(rows: Iterable[Row]) -> str:
     lines = ["| what | ours | compared with | ratio | goal | |", "|---|---|---|---|---|---|"]
     for row in rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+        if row.spread:
+            ratio += f" ({row.spread})"
         verdict = {None: "", True: "reached", False: "missed"}[row.is_reached]
         lines.append(f"| {row.what} | {row.ours} | {row.theirs} | {ratio} | {row.goal} | {verdict} |")
     return "\n".join(lines)

@@ -65,16 +65,22 @@ def ottla(folder: Path, *options: str, port: tuple[str, ...] = ("--port", "0")) 
 
 
 @contextmanager
-def bare(module: str, *arguments: object) -> Iterator[int]:
-    """A server to be compared with, as a process of its own; its port."""
+def bare_process(module: str, *arguments: object) -> Iterator[tuple[int, int]]:
+    """A server to compare with, in a separate process; its port and pid."""
     command = [sys.executable, "-m", f"bench.{module}", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
-        yield int(process.stdout.readline())
+        yield int(process.stdout.readline()), process.pid
     finally:
         process.terminate()
         process.wait()
+
+
+@contextmanager
+def bare(module: str, *arguments: object) -> Iterator[int]:
+    with bare_process(module, *arguments) as (port, _):
+        yield port
 
 
 def connect(port: int) -> socket.socket:

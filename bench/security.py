@@ -16,7 +16,7 @@ from ottla.broker.authorization.authorizer import Authorizer
 from ottla.broker.authorization.topics import produce
 from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
-from ottla.broker.context import Context
+from ottla.broker.requests.context import Context
 from ottla.broker.settings import Settings
 from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType

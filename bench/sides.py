@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
+from interop.foreign_clients import go_program
 from interop.kafka_artifacts import kafka_artifacts
 from interop.kafka_broker import CLUSTER_ID
 from interop.kafka_tools import run_tool
@@ -110,8 +111,21 @@ class Ottla(Side):
         compileall.compile_dir(Path(ottla.__file__).parent, quiet=1)
 
     def command(self) -> list[str]:
-        options = ["--port", str(self.port), "--http-port", "-1", "--data-dir", str(self.folder / "data")]
+        options = ["--port", str(self.port), "--http-port", str(free_port()), "--data-dir", str(self.folder / "data")]
         return [sys.executable, "-m", "ottla", "serve", *options]
+
+
+class Kfake(Side):
+    """The in-memory cluster of the Go client franz-go."""
+
+    name = "kfake"
+
+    @staticmethod
+    def can_be_built() -> bool:
+        return shutil.which("go") is not None
+
+    def command(self) -> list[str]:
+        return [str(go_program("kfake")), str(self.port)]
 
 
 class Kafka(Side):

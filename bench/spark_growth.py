@@ -15,15 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.report import Row
-from ottla.spark.pipelines.databases.opening import database_of
-from ottla.spark.pipelines.definition import TABLE_KINDS, Sink
 from ottla.spark.pipelines.evolution.rules import Evolution
 from ottla.spark.pipelines.evolution.types import as_json, struct_of
-from ottla.spark.pipelines.tables.opening import table_of
+from ottla.spark.pipelines.sinks.batch import MicroBatch
+from ottla.spark.pipelines.sinks.iceberg import IcebergSink
+from ottla.spark.pipelines.sinks.postgresql import PostgresqlSink
+from ottla.spark.pipelines.sinks.registry import SINKS
+from ottla.spark.pipelines.sinks.tables import TableSink
 from ottla.spark.pipelines.tables.staging import BatchId, staged_files, staging_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from ottla.spark.pipelines.sinks.sink import Sink
 
 KINDS = ("parquet", "delta", "iceberg", "sqlite")
 COLUMNS = struct_of([("id", "bigint"), ("city", "string")])
@@ -62,11 +66,12 @@ class FewRow:
 
 
 def commit_of(sink: Sink) -> Callable[[int], None]:
-    if sink.kind not in TABLE_KINDS:
-        database = database_of(sink)
-        return lambda number: _ignore(database.write(FewRows(number), BatchId("growth", number), print))  # type: ignore[arg-type]
-    table = table_of(sink)
-    root = Path(sink.path).joinpath(*sink.table.split("."), "data") if sink.kind == "iceberg" else Path(sink.path)
+    if not isinstance(sink, TableSink):
+        return lambda number: _ignore(sink.write(FewRows(number), MicroBatch("growth", number, print)))  # type: ignore[arg-type]
+    table = sink.open_table()
+    root = Path(sink.path)
+    if isinstance(sink, IcebergSink):
+        root = root.joinpath(*sink.table.split("."), "data")
 
     def commit(number: int) -> None:
         batch = BatchId("growth-growth", number)
@@ -97,11 +102,14 @@ def rows() -> Iterator[Row]:
     marks = (10, 100, 1000, 5000) if os.environ.get("BENCH_SPARK") == "full" else (10, 100, 1000)
     for kind in KINDS:
         with tempfile.TemporaryDirectory() as folder:
-            sink = Sink(name="growth", kind=kind, of="rows", path=f"{folder}/table", table=_table(kind))  # type: ignore[arg-type]
+            given = {"path": f"{folder}/table", "table": _table(kind)}
+            made = SINKS.find(kind)
+            known = {key: value for key, value in given.items() if key in made.__struct_fields__}
+            sink = made(name="growth", of="rows", **known)  # type: ignore[arg-type]  # keys of its kind
             yield from _grown(kind, commit_of(sink), marks)
     if url := os.environ.get("BENCH_POSTGRESQL"):
         table = f"growth_{os.getpid()}"
-        sink = Sink(name="growth", kind="postgresql", of="rows", url=url, table=table)
+        sink = PostgresqlSink(name="growth", of="rows", url=url, table=table)
         yield from _grown("postgresql", commit_of(sink), marks)
 
 

@@ -16,10 +16,10 @@ from ottla.records.compaction import TombstoneRule
 from ottla.records.compression import Compression
 from ottla.records.control import EndMarker
 from ottla.records.encode import BatchBuilder
-from ottla.storage.compaction import Budget, Compaction, CompactionRule, find_dirty
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
+from ottla.storage.rewrites.compaction import Budget, Compaction, CompactionRule, find_dirty
 
 AT = TopicPartition("compacted-by-ottla", 0)
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=30_000, index_interval_bytes=512)

@@ -26,7 +26,7 @@ from ottla.groups.formats import GroupKey, OffsetKey
 from ottla.groups.records import KeyValue
 from ottla.groups.states import State
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse

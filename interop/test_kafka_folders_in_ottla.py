@@ -14,7 +14,7 @@ from ottla.records.batch import read_header
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import Record, RecordReader
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
 
 FETCH_BYTES = 50_000

@@ -9,15 +9,15 @@ import pytest
 
 from interop.object_store_servers import azurite_server, versitygw_server
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import Sink
 from ottla.spark.pipelines.evolution.deciding import evolution_for
 from ottla.spark.pipelines.evolution.types import Struct, struct_of
+from ottla.spark.pipelines.sinks.registry import SINKS
+from ottla.spark.pipelines.sinks.tables import TableSink
 from ottla.spark.pipelines.stores.checking import check_access
 from ottla.spark.pipelines.stores.files import Files, TableBusy
 from ottla.spark.pipelines.stores.opening import store_files
 from ottla.spark.pipelines.stores.settings import StorageSettings
 from ottla.spark.pipelines.tables.interface import Table
-from ottla.spark.pipelines.tables.opening import table_of
 from ottla.spark.pipelines.tables.staging import BatchId, StagedFile, staging_name
 
 pytestmark = [
@@ -34,19 +34,16 @@ class Store:
     settings: StorageSettings
     folder: Path
 
-    def sink(self, kind: str, keep_versions: int | None = None) -> Sink:
+    def sink(self, kind: str, keep_versions: int | None = None) -> TableSink:
         catalog = {"type": "sql", "uri": f"sqlite:///{self.folder}/catalog.db"} if kind == "iceberg" else {}
         path = f"{self.address}/tables/{kind}"
-        return Sink(
-            name="orders",
-            kind=kind,  # type: ignore[arg-type]
-            of="rows",
-            path=path,
-            table="shop.orders",
-            storage=self.settings,
-            catalog=catalog,
-            keep_versions=keep_versions,
-        )
+        given: dict[str, object] = {"path": path, "table": "shop.orders", "storage": self.settings, "catalog": catalog}
+        given["keep_versions"] = keep_versions
+        made = SINKS.find(kind)
+        known = {key: value for key, value in given.items() if key in made.__struct_fields__}
+        sink = made(name="orders", of="rows", **known)  # type: ignore[arg-type]  # keys of its kind
+        assert isinstance(sink, TableSink)
+        return sink
 
 
 @pytest.fixture(scope="module", params=["s3", "abfs"])
@@ -60,7 +57,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield Store(address, settings, folder)
 
 
-def staged(sink: Sink, table: Table, batch: BatchId, rows: dict[str, list[Any]]) -> list[StagedFile]:
+def staged(sink: TableSink, table: Table, batch: BatchId, rows: dict[str, list[Any]]) -> list[StagedFile]:
     """As a worker of Spark's writes them."""
     import pyarrow as pa
 
@@ -80,8 +77,8 @@ def staged(sink: Sink, table: Table, batch: BatchId, rows: dict[str, list[Any]])
     return [StagedFile(target + row["name"], row["name"], row["rows"], row["size"], ()) for row in written.to_pylist()]
 
 
-def commit(sink: Sink, number: int, rows: dict[str, list[Any]], columns: Struct = OLD) -> bool:
-    table = table_of(sink)
+def commit(sink: TableSink, number: int, rows: dict[str, list[Any]], columns: Struct = OLD) -> bool:
+    table = sink.open_table()
     batch = BatchId("query-of-orders", number)
     if table.has(batch):
         return False
@@ -95,10 +92,10 @@ def files_of(table: Table) -> Files:
     return table._files  # type: ignore[attr-defined,no-any-return]  # noqa: SLF001
 
 
-def ids(sink: Sink) -> list[int]:
+def ids(sink: TableSink) -> list[int]:
     import pyarrow.parquet as pq
 
-    table = table_of(sink)
+    table = sink.open_table()
     files = files_of(table)
     names = [files.name_of(each) or "" for each in table.files()]
     return sorted(number for name in names for number in pq.ParquetFile(files.source(name)).read()["id"].to_pylist())
@@ -113,11 +110,11 @@ def test_a_table_is_committed_evolved_merged_and_cleaned_up(store: Store, kind: 
     for number in range(4, 12):
         assert commit(sink, number, {"id": [number], "city": ["Prag"]}, NEW)
     assert ids(sink) == list(range(12))
-    known = table_of(sink).columns()
+    known = sink.open_table().columns()
     assert known is not None
     assert known.columns == NEW
 
-    tidied = table_of(sink).tidy(target_file_bytes=1 << 20, orphan_age_s=-1)
+    tidied = sink.open_table().tidy(target_file_bytes=1 << 20, orphan_age_s=-1)
     assert tidied.merged_files >= 8
     assert ids(sink) == list(range(12))
     assert not commit(sink, 11, {"id": [11], "city": ["Prag"]}, NEW)

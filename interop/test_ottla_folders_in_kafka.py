@@ -15,7 +15,7 @@ from ottla.records.compression import Compression
 from ottla.records.control import EndMarker
 from ottla.records.encode import BatchBuilder
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
 
 AT = TopicPartition("written-by-ottla", 0)

@@ -20,9 +20,15 @@ settings.register_profile(
 )
 settings.load_profile("ottla")
 
-_SPARK = Path(__file__).parent / "spark"
+_TESTS = Path(__file__).parent
+_SPARK = _TESTS / "spark"
+_SLOW_FOLDERS = ("clients", "cluster", "faults", "hostile", "security", "simulation", "spark", "workers")
+_SLOW_FILES = ("test_crash.py", "test_mixed_groups.py", "test_restarts.py", "test_without_compiler.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first: Spark, and of that the pipelines."""
+    """Mark what `make unit` leaves out. What takes longest comes first: Spark, and of that the pipelines."""
+    for item in items:
+        if item.path.name in _SLOW_FILES or any(_TESTS / folder in item.path.parents for folder in _SLOW_FOLDERS):
+            item.add_marker("slow")
     items.sort(key=lambda item: (_SPARK not in item.path.parents, _SPARK / "pipelines" not in item.path.parents))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.api_table import SERVED
+from ottla.broker.requests.api_table import SERVED
 from ottla.wire.apis import APIS, Api, request_type
 from ottla.wire.codec import encode_request
 from ottla.wire.declare import Blob, Fixed, RecordBytes, Text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.cluster.making import TOPIC, brokers, partition
 
-from ottla.broker.coordinator_placement import CoordinatorPlacement
+from ottla.broker.coordinators.placement import CoordinatorPlacement
 from ottla.cluster.state import ClusterView, ViewChange
 from ottla.core.errors import ErrorCode, NotLeaderOrFollower
 

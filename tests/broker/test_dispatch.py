@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.broker.api_table import SERVED as TABLE
 from ottla.broker.authorization.rules import Rule
-from ottla.broker.served_api import ServedApi
+from ottla.broker.requests.api_table import SERVED as TABLE
+from ottla.broker.requests.served_api import ServedApi
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import API_VERSIONS, APIS, METADATA, PRODUCE, Api
 from ottla.wire.messages.api_versions import ApiVersionsRequest

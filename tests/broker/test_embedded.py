@@ -15,7 +15,7 @@ import ottla
 from ottla.broker import embedded
 from ottla.broker.settings import Settings
 from ottla.core.errors import DataDirError
-from ottla.storage.data_dir import CLEAN_SHUTDOWN
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
 
 from .making import create_topic, produce, values_in
 from .raw_client import RawClient

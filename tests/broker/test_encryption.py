@@ -31,7 +31,7 @@ from ottla.storage.catalog.entries import (
 )
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
-from ottla.storage.rewriting import Rewrite
+from ottla.storage.rewrites.rewriting import Rewrite
 
 from .making import batch, create_topic, produce, values_in
 from .raw_client import RawClient
@@ -114,7 +114,7 @@ def test_a_key_file_beside_the_data_is_refused(data: Path) -> None:
     inside = data / "keys"
     write_key_file(inside, first_ring(), is_new=True)
 
-    with pytest.raises(ConfigError, match="lies with the data"):
+    with pytest.raises(ConfigError, match="must not be in the data folder"):
         Broker(settings(data, inside))
 
 
@@ -221,6 +221,12 @@ def tampered(data: Path, *statements: str) -> None:
             db.execute(statement)
 
 
+OLD_FORMAT = (
+    "ALTER TABLE scram_credential DROP COLUMN expires_ms",
+    "DROP TABLE delegation_token",
+    "DROP TABLE seal",
+    "PRAGMA user_version = 1",
+)
 GRANT = "INSERT INTO acl VALUES (2, 'orders', 3, 'User:eve', '*', 3, 3)"
 SWAP = (
     "UPDATE topic SET name = 'spare' WHERE name = 'orders'",
@@ -239,7 +245,7 @@ SWAP = (
         ("UPDATE scram_credential SET user = 'eve'",),
         (GRANT, "DELETE FROM seal"),
         (GRANT, "UPDATE seal SET code = zeroblob(64)"),
-        (GRANT, "DROP TABLE delegation_token", "DROP TABLE seal", "PRAGMA user_version = 1"),
+        (GRANT, *OLD_FORMAT),
     ],
     ids=["acl", "names", "denial", "config", "user", "no seal", "other seal", "older format"],
 )
@@ -294,7 +300,7 @@ def test_a_folder_from_before_catalogs_were_sealed_is_sealed_at_the_next_start(d
     ring = read_key_file(key_file)
     noted["signature"] = signature(ring.keys[1], json.dumps(noted, sort_keys=True).encode())
     (data / "encryption.json").write_text(json.dumps(noted))
-    tampered(data, "DROP TABLE delegation_token", "DROP TABLE seal", "PRAGMA user_version = 1")
+    tampered(data, *OLD_FORMAT)
     Broker(settings(data, key_file)).close()
     tampered(data, GRANT)
     with pytest.raises(DataDirError, match="modified without the keys"):

@@ -87,8 +87,7 @@ def test_a_committed_reader_is_not_woken_by_what_it_cannot_read(
 
         async def commit() -> None:
             partition = partition_of(broker, transactions)
-            partition.log.append_end_marker(3, 0, EndMarker(is_commit=True, coordinator_epoch=0))
-            partition.appended(100)
+            partition.append_end_marker((3, 0), EndMarker(is_commit=True, coordinator_epoch=0))
 
         in_the_loop(broker, commit())
     assert offsets(client.receive(sent).responses[0].partitions[0]) == [5, 6, 7, 8, 9]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.broker import fetch_sessions
-from ottla.broker.fetch_sessions import (
+from ottla.broker.requests import fetch_sessions
+from ottla.broker.requests.fetch_sessions import (
     EVICTED_AFTER_S,
     FetchSessionIdNotFound,
     FetchSessions,

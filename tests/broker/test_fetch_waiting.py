@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from ottla.broker.context import Context
 from ottla.broker.handlers import fetch as handlers
+from ottla.broker.requests.context import Context
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import FETCH
 from ottla.wire.header import RequestHeader
@@ -97,8 +97,7 @@ def test_an_append_in_the_same_breath_is_not_missed(broker: ottla.Broker, client
     async def in_one_breath() -> FetchResponse:
         waiting = handlers.fetch(broker.broker, asked, Context(header, None))  # type: ignore[arg-type]
         assert asyncio.iscoroutine(waiting)
-        partition.log.append(records)
-        partition.appended(len(records))
+        partition.append(records)
         return await asyncio.wait_for(waiting, 5)
 
     produce(client, made.name, b"y", partition=1)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker import flusher
-from ottla.broker.flusher import Flusher
+from ottla.broker.upkeep import flusher
+from ottla.broker.upkeep.flusher import Flusher
 from ottla.core.errors import StorageError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Counting:
     """A partition whose log is synced as far as it was when a flush began."""
 
     at = "t-0"
-    replica = None
+    term = None
 
     def __init__(self) -> None:
         self.log: Any = self

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.replication.high_watermarks import HighWatermarks
 from ottla.core.ids import TopicPartition
-from ottla.storage.checkpoints import HIGH_WATERMARKS, read_offsets
+from ottla.storage.folder.checkpoints import HIGH_WATERMARKS, read_offsets
 
 if TYPE_CHECKING:
     from pathlib import Path

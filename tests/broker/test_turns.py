@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ottla
-from ottla.broker import turns
 from ottla.broker.broker import Broker
+from ottla.broker.requests import turns
 from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.records.reader import RecordReader
@@ -268,7 +268,7 @@ def test_records_for_many_partitions_are_on_the_disk_before_they_are_acknowledge
         create_topic(client, "many", partitions=ENOUGH)
         [answer] = client.ask(produce_many("many", ENOUGH), NAMES_UNTIL["produce"]).responses
         assert {result.error_code for result in answer.partition_responses} == {ErrorCode.NONE}
-        assert {part.log.recovery_point for part in broker.broker.topics.all_partitions()} == {1}
+        assert {part.log.recovery_point for part in broker.broker.topics.partitions_here()} == {1}
 
 
 def test_a_fetch_of_many_partitions_waits_for_any_of_them(broker: ottla.Broker, client: RawClient, name: str) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.cli.bench_load import Load
+from ottla.cli.benchmark.load import Load
 
 if TYPE_CHECKING:
     from .conftest import Cli

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.bench_results import COLUMNS, Measured, percentile
+from ottla.cli.benchmark.results import COLUMNS, Measured, percentile
 
 
 @pytest.mark.parametrize(("percent", "value"), [(50, 50), (90, 90), (99, 99), (99.9, 100), (100, 100), (0, 1)])

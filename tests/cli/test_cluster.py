@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.cli.cluster import summary
-from ottla.cli.cluster_moves import offline_replicas, status_rows
+from ottla.cli.clusters.cluster import summary
+from ottla.cli.clusters.moves import offline_replicas, status_rows
 from ottla.client.admin.cluster import ClusterDescription
 from ottla.client.view import BrokerAddress, PartitionView, TopicView
 from ottla.core.errors import ErrorCode

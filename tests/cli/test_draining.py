@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.draining import plan
+from ottla.cli.clusters.draining import plan
 from ottla.client.view import BrokerAddress, PartitionView
 from ottla.core.errors import OttlaError
 from ottla.core.ids import TopicPartition

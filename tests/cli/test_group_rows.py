@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from ottla.cli.group_rows import DescribedGroup, lag_row
-from ottla.cli.resets import Bounds
+from ottla.cli.groups.rows import DescribedGroup, lag_row
+from ottla.cli.offsets.resets import Bounds
 from ottla.client.admin.groups import GroupDescription, GroupMemberDescription
 from ottla.client.errors import broker_error
 from ottla.core.errors import ErrorCode

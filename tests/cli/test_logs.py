@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.cli.logs import _TextFormatter, set_up_logging
+from ottla.cli.server.logs import _TextFormatter, set_up_logging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ottla import __version__
-from ottla.cli import serve
 from ottla.cli.main import COMMANDS, program
+from ottla.cli.server import serve
 from ottla.core.errors import ConfigError, DataDirError, OttlaError, StorageError
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.message_lines import FORMATS_IN, FORMATS_OUT, Message, from_json, from_key_value, milliseconds
+from ottla.cli.messages.lines import FORMATS_IN, FORMATS_OUT, Message, from_json, from_key_value, milliseconds
 from ottla.core.errors import ConfigError
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.offset_files import from_lines, to_lines
+from ottla.cli.offsets.files import from_lines, to_lines
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import ottla
 from ottla.cli.connecting import Reach
 from ottla.cli.main import program
-from ottla.cli.pipeline_files import kafka_settings
+from ottla.cli.pipelines.files import kafka_settings
 from ottla.cli.profiles import Profile
 from ottla.core.errors import ConfigError
 from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus, QueryStatus

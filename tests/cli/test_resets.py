@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.resets import Bounds, Move, Shift, moves_to, wanted_offset
-from ottla.cli.starting_points import AtOffset, AtTime, Beginning, End, LastFew, StartingPoint
+from ottla.cli.messages.starting_points import AtOffset, AtTime, Beginning, End, LastFew, StartingPoint
+from ottla.cli.offsets.resets import Bounds, Move, Shift, moves_to, wanted_offset
 from ottla.core.ids import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)

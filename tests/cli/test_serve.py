@@ -20,7 +20,7 @@ from tests.broker.raw_client import HungUpError, RawClient
 
 from ottla.cli.main import program
 from ottla.core.errors import ErrorCode
-from ottla.storage.data_dir import CLEAN_SHUTDOWN
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 from .serving import PATIENCE_S, Serve, run
@@ -43,7 +43,7 @@ def test_the_ready_file_of_an_earlier_run_is_gone_before_anything_else(tmp_path:
 
 
 def test_the_ready_file_follows_no_link_that_lies_in_its_way(tmp_path: Path) -> None:
-    from ottla.cli.ready import write_ready_file  # noqa: PLC0415
+    from ottla.cli.server.ready import write_ready_file  # noqa: PLC0415
 
     victim = tmp_path / "victim"
     victim.write_text("untouched")

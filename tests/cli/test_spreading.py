@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.spreading import rotated, spread
+from ottla.cli.clusters.spreading import rotated, spread
 from ottla.client.view import BrokerAddress, PartitionView
 from ottla.core.errors import OttlaError
 from ottla.core.ids import TopicPartition

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ottla.cli.starting_points import AtOffset, AtTime, Beginning, End, LastFew, StartingPoint, starting_point
+from ottla.cli.messages.starting_points import AtOffset, AtTime, Beginning, End, LastFew, StartingPoint, starting_point
 from ottla.core.errors import ConfigError
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

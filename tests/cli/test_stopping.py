@@ -5,7 +5,7 @@ from types import FrameType
 
 import pytest
 
-from ottla.cli.stopping import StopSignal
+from ottla.cli.server.stopping import StopSignal
 
 PATIENCE_S = 30.0
 

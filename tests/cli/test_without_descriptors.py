@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.broker.raw_client import RawClient
 
-from ottla.broker.api_table import SERVED
+from ottla.broker.requests.api_table import SERVED
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest

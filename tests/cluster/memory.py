@@ -214,6 +214,11 @@ class Brokers:
     def log(self, node_id: int) -> Any:
         return self.running[node_id].topics.partition("t", 0).log
 
+    def replica(self, node_id: int) -> Any:
+        broker = self.running[node_id]
+        assert broker.replication is not None
+        return broker.replication.replica_of(broker.topics.partition("t", 0))
+
     async def ask(self, node_id: int, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         connection = self._connections.get(node_id)
         if connection is None or not connection.is_open:

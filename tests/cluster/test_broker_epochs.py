@@ -46,7 +46,7 @@ async def test_a_leader_does_not_count_the_fetch_of_an_earlier_registration(tmp_
         assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NONE
 
         await brokers.ask(1, as_follower(brokers.topic_id, 3, 6, offset=1), 17)
-        heard_from = brokers[1].topics.partition("t", 0).replica.leading.followers[3]
+        heard_from = brokers.replica(1).leading.followers[3]
         assert heard_from.end_offset == NO_OFFSET
         assert brokers.state().isr == (1, 2)
 

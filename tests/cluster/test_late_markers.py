@@ -10,8 +10,8 @@ from tests.broker.raw_client import RawClient
 from tests.broker.transacting import NEW, OLD
 
 from ottla import Admin
+from ottla.broker.peers.transaction_requests import TransactionLines
 from ottla.broker.topics import TRANSACTION_STATE
-from ottla.broker.transaction_lines import TransactionLines
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.internal_records import partition_for
@@ -64,7 +64,7 @@ def move_leader(nodes: list[EmbeddedBroker], at: TopicPartition) -> None:
 def leader_of(nodes: list[EmbeddedBroker], at: TopicPartition) -> EmbeddedBroker:
     def found() -> list[EmbeddedBroker]:
         partitions = [(node, node.broker.topics.partition(at.topic, at.partition)) for node in nodes]
-        return [node for node, each in partitions if each.replica is not None and each.replica.leads]
+        return [node for node, each in partitions if each.leads]
 
     until(found)
     return found()[0]
@@ -103,7 +103,9 @@ def coordinated_at(transactional_id: str) -> TopicPartition:
 def partition_led_elsewhere(nodes: list[EmbeddedBroker], transactional_id: str) -> int:
     """Of the topic: one whose markers go over the network, before and after a change of coordinator."""
     at = coordinated_at(transactional_id)
-    keepers = nodes[0].broker.topics.partition(at.topic, at.partition).replica
+    broker = nodes[0].broker
+    assert broker.replication is not None
+    keepers = broker.replication.replica_of(broker.topics.partition(at.topic, at.partition))
     assert keepers is not None
     assert keepers.state is not None
     return next(number for number in range(3) if number + 1 not in keepers.state.replicas)

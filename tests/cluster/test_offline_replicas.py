@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.broker.partition_facts import Bounds, bounds, sizes
+from ottla.broker.interfaces.partition_facts import Bounds, bounds, sizes
 from ottla.cluster.state import NO_NODE
 from ottla.core.errors import ErrorCode, StorageError
-from ottla.http import metrics
+from ottla.http.monitoring import metrics
 from ottla.storage.config import LogConfig
 
 from .memory import brokers_of, until
@@ -47,7 +47,7 @@ async def test_the_last_in_sync_replica_is_reported_until_it_can_be_opened(tmp_p
         assert not partition.is_offline
         brokers.settle()
         assert brokers.state().leader_epoch == 2
-        await until(lambda: partition.replica is not None and partition.replica.leads)
+        await until(lambda: partition.leads)
         assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NONE
 
 
@@ -95,7 +95,7 @@ async def test_the_last_in_sync_replica_whose_fsync_failed_leads_again_with_what
         brokers[1].flusher.disk_error = lambda _: None
         await until(lambda: not brokers.catalog.view.brokers[1].offline)
         brokers.settle()
-        await until(lambda: partition.replica is not None and partition.replica.leads)
+        await until(lambda: partition.leads)
         assert brokers.state().leader_epoch == epoch + 2
         assert (await produce(brokers, 1, b"c")).error_code == ErrorCode.NONE
         assert brokers.log(1).epochs.latest == epoch + 2
@@ -106,7 +106,7 @@ async def test_a_log_that_failed_is_not_opened_again_in_the_epoch_in_which_it_le
     async with brokers_of(tmp_path, count=1) as brokers:
         brokers.place(leader=1)
         partition = brokers[1].topics.partition("t", 0)
-        await until(lambda: partition.replica is not None and partition.replica.leads)
+        await until(lambda: partition.leads)
         brokers.catalog.nodes[1].is_cut_off = True
         brokers.log(1)._go_offline("a write failed")
         assert brokers[1].replication is not None

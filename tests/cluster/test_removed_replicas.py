@@ -24,7 +24,7 @@ async def test_a_folder_is_kept_until_another_replica_leads(tmp_path: Path) -> N
 
         brokers.catalog.elect(brokers.key, NO_NODE, isr=(1, 2))
         brokers.catalog.change(brokers.key, replicas=(1, 2))
-        await until(lambda: brokers[3].topics.partition("t", 0).replica.state == brokers.state())
+        await until(lambda: brokers.replica(3).state == brokers.state())
         await asyncio.sleep(0)
         assert folder.exists()
 

@@ -123,9 +123,9 @@ def test_it_is_told_why_nobody_leads_and_what_to_do() -> None:
     [one] = leaderless(view)
 
     assert (one.topic, one.partition, one.replaced) == ("t", 0, (1,))
-    assert "came back with another data folder" in str(one)
+    assert "restarted with another data folder" in str(one)
     assert "ottla cluster elect t:0 --unclean" in str(one)
-    assert "which are not available" in str(why_leaderless(_last_in_sync(), brokers(2, 3)))
+    assert "which are offline" in str(why_leaderless(_last_in_sync(), brokers(2, 3)))
 
 
 def test_folders_are_kept_in_the_catalog_and_may_be_missing_there() -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ottla.broker.surroundings import Together
+from ottla.broker.topology import Together
 from ottla.core.errors import ErrorCode
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import CLEAN_SHUTDOWN
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import (
@@ -162,8 +162,7 @@ async def test_with_too_few_replicas_in_sync_nothing_is_taken(tmp_path: Path) ->
         await brokers.kill(2)
         await brokers.kill(3)
         brokers.catalog.change(brokers.key, isr=(1,))
-        replica = brokers[1].topics.partition("t", 0).replica
-        assert replica is not None
+        replica = brokers.replica(1)
         await until(lambda: replica.leading is not None and replica.leading.isr == {1})
 
         assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
@@ -295,8 +294,7 @@ async def test_a_new_leader_does_not_say_where_its_end_is_before_it_is_sure(tmp_
         await produce(brokers, 1, b"second", acks=LEADER)
         brokers.catalog.elect(brokers.key, 2)
         brokers.catalog.elect(brokers.key, 1)
-        replica = brokers[1].topics.partition("t", 0).replica
-        assert replica is not None
+        replica = brokers.replica(1)
         await until(lambda: replica.leader_epoch == 2)
 
         latest = ListOffsetsPartition(partition_index=0, timestamp=-1)

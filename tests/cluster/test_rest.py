@@ -217,7 +217,7 @@ def test_a_node_that_does_not_answer_is_named(zookeeper: str, tmp_path: Path) ->
         asked = nodes[0].client
         refused = asked.get("/v1/topics/t/messages", params={"partition": parts[2]})
         assert (refused.status_code, refused.json()["code"]) == (503, "BROKER_NOT_AVAILABLE")
-        assert refused.json()["detail"].startswith("node 2 cannot be asked: cannot connect to 127.0.0.1:")
+        assert refused.json()["detail"].startswith("node 2 is unreachable: cannot connect to 127.0.0.1:")
         both = [{"value": "x", "partition": parts[node]} for node in (1, 2)]
         refused = asked.post("/v1/topics/t/messages", json={"messages": both})
         assert (refused.status_code, refused.json()["written"]) == (503, 1)

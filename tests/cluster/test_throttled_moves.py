@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from confluent_kafka import Producer
 
 from ottla import Admin
+from ottla.cli.clusters.throttling import FOLLOWER_RATE, FOLLOWERS, LEADER_RATE, LEADERS, throttled_topics
 from ottla.cli.main import program
-from ottla.cli.throttling import FOLLOWER_RATE, FOLLOWERS, LEADER_RATE, LEADERS, throttled_topics
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.view import PartitionView
 from ottla.core.ids import TopicPartition

@@ -16,7 +16,7 @@ from ottla.core.config_docs import field_docs
 from ottla.dmqp.config import DmqpConfig
 from ottla.dmqp.errors import DmqpError
 from ottla.dmqp.frame import Method, Status
-from ottla.http.dmqp import ENDPOINTS
+from ottla.http.resources.dmqp import ENDPOINTS
 
 if TYPE_CHECKING:
     import pytest

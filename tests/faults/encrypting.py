@@ -8,7 +8,7 @@ from uuid import UUID
 from ottla.core.ids import TopicId
 from ottla.core.keys import KeyRing
 from ottla.core.sealing import Sealer
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from .making import PLACED_BYTES, read_all
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ottla.storage.data_dir import DataDir
+    from ottla.storage.folder.data_dir import DataDir
     from ottla.storage.partition_log import PartitionLog
 
     from .making import Read

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ottla.storage.data_dir import DataDir
+    from ottla.storage.folder.data_dir import DataDir
     from ottla.storage.partition_log import PartitionLog
 
 NOW = ManualClock().now_ms()

@@ -17,8 +17,8 @@ import pytest
 from ottla.core.clock import ManualClock
 from ottla.core.errors import CorruptMessage
 from ottla.storage.config import LogConfig
-from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
+from ottla.storage.segment_files.open_files import OpenFiles
 
 from .making import NOW, ROUNDS, Kept, Producer, Read, batch, read_all, split
 

@@ -15,8 +15,8 @@ from tests.storage.test_compaction import committed, compact, keyed, last_of_eac
 
 from ottla.core.clock import ManualClock
 from ottla.storage.config import LogConfig
-from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
+from ottla.storage.segment_files.open_files import OpenFiles
 
 from .killing import KILLED, fork, kill_at, wait
 

@@ -15,7 +15,7 @@ from ottla.core.clock import ManualClock
 from ottla.core.errors import StorageError
 from ottla.core.ids import TopicPartition
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 from .killing import run
 from .making import NOW, Producer, batch, read_all

@@ -18,7 +18,7 @@ from ottla.core.errors import ApiError, StorageError
 from ottla.core.ids import TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import CLEAN_SHUTDOWN, DataDir
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN, DataDir
 
 from .failing import failing, failing_device
 from .making import NOW, Producer, batch, leave, read_all

@@ -17,7 +17,7 @@ from ottla.core.clock import ManualClock
 from ottla.core.errors import StorageError
 from ottla.core.ids import TopicPartition
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import CLEAN_SHUTDOWN, DataDir
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN, DataDir
 
 from .killing import run
 from .making import Producer, batch, leave, read_all

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.clock import ManualClock
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 from .encrypting import EncryptedDataDir
 from .history import History
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .killing import Moment
 
-RANDOM_KILLS = int(240 * ROUNDS)
+RANDOM_KILLS = int(120 * ROUNDS)
 
 
 def collect(reading: int, until: float) -> bytes:

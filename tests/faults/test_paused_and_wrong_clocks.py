@@ -18,7 +18,7 @@ from ottla.core.clock import ManualClock, SteadyClock
 from ottla.core.errors import InvalidTimestamp, OutOfOrderSequenceNumber
 from ottla.core.ids import TopicPartition
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 from .history import History
 from .killing import KILLED, fork, wait

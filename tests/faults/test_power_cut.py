@@ -19,7 +19,7 @@ import pytest
 from ottla.core.clock import ManualClock
 from ottla.records.batch import read_header
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 from .history import Batch, History, assert_same, assert_transactions, sent_data
 from .making import ROUNDS, batch, leave, read_all

@@ -16,7 +16,7 @@ from ottla.core.clock import ManualClock
 from ottla.core.ids import TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 from .encrypting import EncryptedDataDir
 from .killing import KILLED, kill_at, run

@@ -12,7 +12,7 @@ from ottla.core.clock import ManualClock
 from ottla.core.errors import DataDirError
 from ottla.core.ids import TopicId, TopicPartition
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 from .killing import fork, run, wait
 from .making import batch, fingerprint, leave, read_all

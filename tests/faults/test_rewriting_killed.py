@@ -17,8 +17,8 @@ from ottla.core.ids import TopicPartition
 from ottla.core.keys import KeyRing
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
-from ottla.storage.rewriting import rewrites_due
+from ottla.storage.folder.data_dir import DataDir
+from ottla.storage.rewrites.rewriting import rewrites_due
 
 from .encrypting import TOPIC, TWO_KEYS, EncryptedDataDir, RotatedDataDir
 from .killing import KILLED, kill_at, run

@@ -17,7 +17,7 @@ from ottla.core.clock import ManualClock
 from ottla.core.ids import TopicId, TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import CLEAN_SHUTDOWN, DataDir
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN, DataDir
 
 from .making import NOW, Producer, Read, batch, leave, read_all, split
 

@@ -12,8 +12,8 @@ import pytest
 
 from ottla.core.clock import ManualClock
 from ottla.storage.config import LogConfig
-from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import open_log
+from ottla.storage.segment_files.open_files import OpenFiles
 
 from .making import Kept, Producer, batch, read_all
 

@@ -11,8 +11,8 @@ from ottla.core.clock import ManualClock
 from ottla.core.ids import TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
 from ottla.storage.files import remove_deleted
+from ottla.storage.folder.data_dir import DataDir
 
 from .making import NOW, Producer, batch
 

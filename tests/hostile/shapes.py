@@ -40,7 +40,7 @@ class Shape(NamedTuple):
 
 
 def served_versions() -> Iterator[tuple[Api, int]]:
-    from ottla.broker.api_table import SERVED
+    from ottla.broker.requests.api_table import SERVED
 
     for key in SERVED:
         api = APIS[key]

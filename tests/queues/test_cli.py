@@ -71,9 +71,9 @@ def test_damage_is_found_and_what_can_be_mended_is(tmp_path: Path) -> None:
     assert found.exit_code == 1
     assert found.stdout == (
         "queue jobs, part 0, byte 0: info_queue is missing or damaged\n"
-        "queue jobs, part 0, byte 28: a message does not match its checksum; messages lost: 1\n"
+        "queue jobs, part 0, byte 28: checksum mismatch; messages lost: 1\n"
     )
-    assert run("repair", tmp_path, "jobs").stdout == "jobs: info_queue is written anew, for part 0\n"
+    assert run("repair", tmp_path, "jobs").stdout == "jobs: rewrote info_queue for part 0\n"
     assert run("verify", tmp_path, "jobs").stderr.startswith("ottla: 1 problems, 1 messages lost")
 
 
@@ -81,7 +81,7 @@ def test_what_is_not_there_is_an_error_of_one_sentence(tmp_path: Path) -> None:
     for command in ("info", "pop", "tail", "verify", "repair"):
         refused = run(command, tmp_path, "jobs")
         assert (refused.exit_code, refused.stdout) == (1, "")
-        assert refused.stderr == f"ottla: there is no queue jobs in {tmp_path}\n"
+        assert refused.stderr == f"ottla: no queue jobs in {tmp_path}\n"
     assert run("verify", tmp_path).stderr == f"ottla: there are no queues in {tmp_path}\n"
     assert run("list", tmp_path / "nowhere").stdout == "QUEUE  MESSAGES  PARTS\n"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from ottla.http.queue_config import QueueServerConfig
+from ottla.http.queues.config import QueueServerConfig
 from ottla.queue import QueueConfig
 
 if TYPE_CHECKING:

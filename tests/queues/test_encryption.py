@@ -64,9 +64,9 @@ def test_a_consumer_goes_on_where_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        (None, "no keys are given"),
-        (KeyRing({1: b"x" * 32}), "another key 1"),
-        (KeyRing({2: b"2" * 32}), "key 1, which is not among"),
+        (None, "pass its keys"),
+        (KeyRing({1: b"x" * 32}), "a different key 1"),
+        (KeyRing({2: b"2" * 32}), "key 1, which is missing from"),
     ],
 )
 def test_a_queue_does_not_open_without_its_key(tmp_path: Path, keys: KeyRing | None, told: str) -> None:

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from ottla.core.errors import ConfigError
-from ottla.http.queue_config import QueueServerConfig, load_queue_server_config
-from ottla.http.queue_server import build_queue_app
-from ottla.http.queue_store import open_store
+from ottla.http.queues.config import QueueServerConfig, load_queue_server_config
+from ottla.http.queues.server import build_queue_app
+from ottla.http.queues.store import open_store
 from ottla.queue import Queue
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("auth_enabled = true", "auth_enabled needs users"),
+        ("auth_enabled = true", "auth_enabled needs at least one user"),
         ("bind = 1", "unknown setting bind"),
         ('bind_address = "9093"', "bind_address must be HOST:PORT"),
         ("max_message_size = 0", "max_message_size must be 1 to"),

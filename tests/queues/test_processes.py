@@ -118,11 +118,11 @@ def test_a_second_writer_and_a_second_consumer_are_told_which_process_has_it(tmp
     holder = start(HOLDER, tmp_path)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "open\n"
-    with pytest.raises(AlreadyOpen, match=f"is open in process {holder.pid};") as refused:
+    with pytest.raises(AlreadyOpen, match=f"is already open in process {holder.pid}") as refused:
         Queue(tmp_path, "q")
     assert refused.value.pid == holder.pid
     with Queue(tmp_path, "q", "read") as queue:
-        with pytest.raises(AlreadyOpen, match=f"consumer c of queue q is open in process {holder.pid};"):
+        with pytest.raises(AlreadyOpen, match=f"consumer c of queue q is already open in process {holder.pid}"):
             queue.consumer("c")
         queue.consumer("d").close()
     holder.kill()

@@ -159,7 +159,7 @@ def test_a_consumer_seeks_to_where_a_message_was(tmp_path: Path) -> None:
         assert bodies(consumer) == [b"2", b"3"]
         consumer.seek("earliest")
         assert consumer.lag == 3
-        with pytest.raises(NotFound, match="no message begins at byte 7"):
+        with pytest.raises(NotFound, match="no message starts at byte 7"):
             consumer.seek(Position(0, 7, 0))
 
 
@@ -192,7 +192,7 @@ def test_a_read_only_queue_and_a_read_only_consumer_write_nothing(tmp_path: Path
 
 
 def test_a_queue_that_is_not_there_cannot_be_read_and_is_not_made_by_that(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="there is no queue q"):
+    with pytest.raises(NotFound, match="no queue q"):
         Queue(tmp_path / "nowhere", "q", "read")
     assert not (tmp_path / "nowhere").exists()
 
@@ -214,9 +214,9 @@ def test_what_is_closed_is_not_ready(tmp_path: Path) -> None:
     ["", ".", "..", "a/b", "a\\b", "a b", "a;b", "a:b", "a*", "a\n", "CON", "nul.txt", "x.", "a_info_pop_b", "x" * 101],
 )
 def test_a_name_that_cannot_be_a_file_everywhere_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Other, match="cannot be named"):
+    with pytest.raises(Other, match=r"invalid .* name"):
         Queue(tmp_path, name)
-    with Queue(tmp_path, "q") as queue, pytest.raises(Other, match="cannot be named"):
+    with Queue(tmp_path, "q") as queue, pytest.raises(Other, match=r"invalid .* name"):
         queue.consumer(name)
 
 
@@ -309,7 +309,7 @@ def test_after_a_failed_sync_nothing_counts_as_pushed_until_the_queue_is_opened_
         patched.setattr(part_writer, "sync", failing)
         with pytest.raises(FailWrite, match="Input/output error"):
             queue.push(b"2")
-    with pytest.raises(NotReady, match="must be opened again"):
+    with pytest.raises(NotReady, match="must be reopened"):
         queue.push(b"3")
     with queue.consumer("c") as consumer:
         assert bodies(consumer) == [b"1"]

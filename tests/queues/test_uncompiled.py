@@ -57,7 +57,7 @@ def test_the_line_of_a_push_is_the_same_in_both_forms(name: bytes, edge: int, co
 
 @pytest.mark.skipif(not encode.IS_COMPILED, reason="there is no compiled form")
 def test_a_name_that_is_too_long_for_its_memory_is_refused() -> None:
-    with pytest.raises(ValueError, match="at most 100 bytes, got 101"):
+    with pytest.raises(ValueError, match="limited to 100 bytes, got 101"):
         encode.push_line(b"x" * (MAX_NAME_BYTES + 1), 0, 0)
 
 

@@ -154,7 +154,7 @@ def test_less_than_a_header_is_corrupt(form: Form, size: int) -> None:
 
 @pytest.mark.parametrize("batch_length", [48, 0, -1, -(1 << 31)])
 def test_a_length_that_leaves_no_room_for_the_header_is_corrupt(form: Form, batch_length: int) -> None:
-    with pytest.raises(CorruptMessage, match=f"cannot have a length of {batch_length}"):
+    with pytest.raises(CorruptMessage, match=f"invalid batch length {batch_length}"):
         form.batch.read_header(batch(batch_length=batch_length))
 
 
@@ -162,13 +162,13 @@ def test_a_length_past_the_end_is_read_but_not_accepted(form: Form) -> None:
     short = batch(batch_length=MAX_INT32)
 
     assert form.batch.read_header(short).size == MAX_INT32 + 12
-    with pytest.raises(CorruptMessage, match="a batch of 2147483659 bytes, of which only 70 are here"):
+    with pytest.raises(CorruptMessage, match="a batch of 2147483659 bytes is truncated to 70"):
         form.batch.check_batch(short)
 
 
 @pytest.mark.parametrize("base_offset", [-1, -(1 << 63), HIGHEST_BASE_OFFSET + 1, MAX_INT64])
 def test_a_base_offset_from_which_offsets_could_overflow_is_corrupt(form: Form, base_offset: int) -> None:
-    with pytest.raises(CorruptMessage, match=f"cannot have a base offset of {base_offset}"):
+    with pytest.raises(CorruptMessage, match=f"invalid base offset {base_offset}"):
         form.batch.read_header(batch(base_offset=base_offset))
 
 
@@ -180,7 +180,7 @@ def test_the_highest_base_offset_is_accepted(form: Form) -> None:
 
 @pytest.mark.parametrize("wrong", [{"last_offset_delta": -1}, {"record_count": -1}, {"record_count": -(1 << 31)}])
 def test_negative_counts_are_corrupt(form: Form, wrong: dict[str, int]) -> None:
-    with pytest.raises(CorruptMessage, match="a batch cannot have"):
+    with pytest.raises(CorruptMessage, match="invalid record count"):
         form.batch.read_header(batch(**wrong))
 
 
@@ -190,7 +190,7 @@ def test_a_wrong_checksum_is_corrupt_and_both_are_named(form: Form) -> None:
     [should_be] = struct.unpack_from(">I", data, 17)
     found = crc32c.crc32c(bytes(data[21:]))
 
-    with pytest.raises(CorruptMessage, match=f"{found:#010x} and should be {should_be:#010x}"):
+    with pytest.raises(CorruptMessage, match=f"computed {found:#010x}, stored {should_be:#010x}"):
         form.batch.check_batch(data)
 
 
@@ -225,7 +225,7 @@ class TestCheckProduced:
     def test_records_and_offsets_are_the_same_number(self, form: Form, count: int, last_offset_delta: int) -> None:
         payload = b"".join(map(record, range(count)))
 
-        with pytest.raises(InvalidRecord, match=f"{count} records cannot take offsets"):
+        with pytest.raises(InvalidRecord, match=f"record count {count} does not match"):
             form.batch.check_produced(batch(payload, count, last_offset_delta=last_offset_delta))
 
     def test_more_records_than_bytes_are_refused_without_counting_them(self, form: Form) -> None:
@@ -233,7 +233,7 @@ class TestCheckProduced:
             form.batch.check_produced(batch(count=MAX_INT32))
 
     def test_lz4_blocks_must_not_refer_to_each_other(self, form: Form) -> None:
-        with pytest.raises(CorruptMessage, match="refer to each other"):
+        with pytest.raises(CorruptMessage, match="dependent LZ4 blocks"):
             form.batch.check_produced(batch(lz4_frame(is_linked=True), attributes=LZ4))
         for frame in (lz4_frame(is_linked=False), b"\x04", b""):
             assert form.batch.check_produced(batch(frame, attributes=LZ4)).record_count == 1
@@ -242,16 +242,16 @@ class TestCheckProduced:
         assert form.batch.check_produced(batch(count=1000, attributes=GZIP)).record_count == 1000
 
     def test_control_batches_are_the_coordinators(self, form: Form) -> None:
-        with pytest.raises(InvalidRecord, match="only the transaction coordinator"):
+        with pytest.raises(InvalidRecord, match="control batches"):
             form.batch.check_produced(batch(attributes=CONTROL))
 
     def test_the_time_of_the_append_is_the_logs(self, form: Form) -> None:
-        with pytest.raises(InvalidTimestamp, match="only the log"):
+        with pytest.raises(InvalidTimestamp, match="LogAppendTime"):
             form.batch.check_produced(batch(attributes=LOG_APPEND_TIME))
 
     @pytest.mark.parametrize("codec", [5, 6, 7])
     def test_an_unknown_compression_is_refused_by_name(self, form: Form, codec: int) -> None:
-        with pytest.raises(UnsupportedCompressionType, match=f"no compression {codec}"):
+        with pytest.raises(UnsupportedCompressionType, match=f"unknown compression type {codec}"):
             form.batch.check_produced(batch(attributes=codec))
 
     @pytest.mark.parametrize("missing", ["producer_epoch", "base_sequence"])
@@ -310,7 +310,7 @@ class TestPlace:
     def test_there_must_be_a_header_to_write_to(self, form: Form, position: int) -> None:
         data = bytearray(61)
 
-        with pytest.raises(ValueError, match="there is no batch"):
+        with pytest.raises(ValueError, match="no batch at"):
             form.batch.place(data, position, 1, 1)
 
         assert data == bytearray(61)
@@ -326,7 +326,7 @@ class TestPlace:
         empty_rows = memoryview(array.array("q", [0] * 61))
 
         form.batch.place(empty_rows, 488 - 61, 1, 1)
-        with pytest.raises(ValueError, match="there is no batch"):
+        with pytest.raises(ValueError, match="no batch at"):
             form.batch.place(empty_rows, 488 - 60, 1, 1)
 
 
@@ -358,7 +358,7 @@ class TestSetLogAppendTime:
         data = batch()[:-1]
         before = bytes(data)
 
-        with pytest.raises(CorruptMessage, match="of which only"):
+        with pytest.raises(CorruptMessage, match="is truncated to"):
             form.batch.set_log_append_time(data, 77)
 
         assert data == before

@@ -49,7 +49,7 @@ def test_memory_is_held_once(form: Form) -> None:
     memory = form.memory.Memory(source, is_writable=True)
 
     if form.name == "compiled":
-        with pytest.raises(RuntimeError, match="held already"):
+        with pytest.raises(RuntimeError, match="already acquired"):
             memory.__init__(bytearray(8), is_writable=True)
     del memory
     assert is_released(source)

@@ -46,5 +46,5 @@ def test_the_partition_is_that_of_aiokafka(form: Form, key: bytes, partitions: i
 
 @pytest.mark.parametrize("partitions", [0, -1])
 def test_no_partitions_have_none_for_a_key(form: Form, partitions: int) -> None:
-    with pytest.raises(ValueError, match=f"a topic of {partitions} partitions has none"):
+    with pytest.raises(ValueError, match=f"the number of partitions must be positive, got {partitions}"):
         form.murmur2.partition_of(b"key", partitions)

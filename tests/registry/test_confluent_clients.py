@@ -52,15 +52,38 @@ def test_json_serializers(registry: SchemaRegistryClient) -> None:
     assert round_trip(serialize, deserialize, "json", {"id": 7}) == {"id": 7}
 
 
-def test_protobuf_serializers(registry: SchemaRegistryClient) -> None:
-    from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
-    from google.protobuf.struct_pb2 import Struct
-    from google.protobuf.timestamp_pb2 import Timestamp
+def message_class() -> Any:
+    """A message with a nested one, a map, a oneof and an import, as protoc would generate it."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2  # noqa: F401
 
-    for kind, value in ((Timestamp, Timestamp(seconds=5)), (Struct, Struct())):
-        serialize = ProtobufSerializer(kind, registry, {"use.deprecated.format": False})
-        deserialize = ProtobufDeserializer(kind, {"use.deprecated.format": False}, registry)
-        assert round_trip(serialize, deserialize, f"protobuf-{kind.__name__}", value) == value
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    message = file.message_type.add(name="Order")
+    message.nested_type.add(name="Item").field.add(name="name", number=1, label=1, type=kinds.TYPE_STRING)
+    message.field.add(name="id", number=1, label=1, type=kinds.TYPE_INT64)
+    message.field.add(name="items", number=2, label=3, type=kinds.TYPE_MESSAGE, type_name=".shop.Order.Item")
+    at = ".google.protobuf.Timestamp"
+    message.field.add(name="at", number=3, label=1, type=kinds.TYPE_MESSAGE, type_name=at)
+    message.oneof_decl.add(name="paid")
+    message.field.add(name="card", number=4, label=1, type=kinds.TYPE_STRING, oneof_index=0)
+    pool = descriptor_pool.Default()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+
+
+def test_protobuf_serializers(registry: SchemaRegistryClient, broker: EphemeralBroker) -> None:
+    from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+
+    kind = message_class()
+    value = kind(id=5, card="x", items=[{"name": "pen"}])
+    value.at.seconds = 7
+    serialize = ProtobufSerializer(kind, registry, {"use.deprecated.format": False})
+    deserialize = ProtobufDeserializer(kind, {"use.deprecated.format": False}, registry)
+    assert round_trip(serialize, deserialize, "protobuf", value) == value
+    with SchemaRegistryClient({"url": broker.schema_registry_url}) as other:
+        fresh = ProtobufDeserializer(kind, {"use.deprecated.format": False}, other)
+        assert round_trip(serialize, fresh, "protobuf", value) == value
 
 
 def test_what_the_client_asks(registry: SchemaRegistryClient) -> None:

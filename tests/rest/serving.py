@@ -9,7 +9,7 @@ import httpx
 
 import ottla
 from ottla.http.config import HttpConfig
-from ottla.http.queue_config import QueuesConfig
+from ottla.http.queues.config import QueuesConfig
 from ottla.http.server import HttpServer
 
 if TYPE_CHECKING:

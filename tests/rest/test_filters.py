@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.http.filters import Filter, parse_path
+from ottla.http.records.filters import Filter, parse_path
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import Record, RecordReader
 
@@ -80,7 +80,7 @@ def test_what_is_no_json_has_no_paths(value: bytes | None) -> None:
 
 @pytest.mark.parametrize("path", ["$.", "$x", "$[x]", "$['a", "$.a b", "$[-1]", "a..b"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match="a path looks like"):
+    with pytest.raises(ValueError, match="a path must have the form"):
         parse_path(path)
 
 

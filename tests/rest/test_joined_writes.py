@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ottla.http.joined_writes import JoinedWrites
+from ottla.http.framework.joined_writes import JoinedWrites
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi import checks
 
 from ottla.http.app import DESCRIBED
-from ottla.http.openapi import document
+from ottla.http.framework.openapi import document
 
 if TYPE_CHECKING:
     from schemathesis.generation.case import Case

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ottla.broker.partition_facts import opened
+from ottla.broker.interfaces.partition_facts import opened
 
 
 @dataclass

@@ -9,8 +9,8 @@ import pytest
 
 from ottla.broker.settings import Settings
 from ottla.http.config import HttpConfig
-from ottla.http.guard import Guard
-from ottla.http.stats import HttpStats
+from ottla.http.framework.guard import Guard
+from ottla.http.framework.stats import HttpStats
 from ottla.net.config import NetConfig
 
 from .serving import HttpBroker

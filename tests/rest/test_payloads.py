@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.http.payloads import read, show
+from ottla.http.records.payloads import read, show
 
 
 def as_json(data: bytes | None, wanted: str = "auto") -> tuple[object, str]:

@@ -57,7 +57,7 @@ def test_a_pipeline_that_went_silent_is_lost(http: httpx.Client, name: str) -> N
 def test_a_pipeline_that_nobody_heard_of_is_not_found(http: httpx.Client) -> None:
     answer = http.get("/v1/pipelines/nobody")
     assert answer.status_code == 404
-    assert answer.json()["hint"] == "GET /v1/pipelines lists those that have."
+    assert answer.json()["hint"] == "GET /v1/pipelines lists the pipelines."
 
 
 def test_a_pipeline_and_its_topic_may_be_forgotten(http: httpx.Client, name: str) -> None:

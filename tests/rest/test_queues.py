@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.http import queues
 from ottla.http.config import HttpConfig
-from ottla.http.queue_config import QueuesConfig
+from ottla.http.queues import handlers as queues
+from ottla.http.queues.config import QueuesConfig
 from ottla.queue import Queue
 
 from .serving import HttpBroker

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from ottla.broker.fetched import records_in
+from ottla.broker.interfaces.fetched import records_in
 from ottla.core.errors import CorruptMessage
 from ottla.records.batch import place
 from ottla.records.control import EndMarker, build_end_marker

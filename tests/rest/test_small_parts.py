@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as their_murmur2
 
 from ottla.broker.metrics import Histogram
-from ottla.http.assignments import partitions_in
 from ottla.http.config import HttpConfig
-from ottla.http.cursors import read_cursor, write_cursor
-from ottla.http.openmetrics import counter, gauge, histogram
-from ottla.http.partitioning import murmur2, next_partition, partition_of
+from ottla.http.consumer_groups.assignments import partitions_in
+from ottla.http.monitoring.openmetrics import counter, gauge, histogram
+from ottla.http.records.cursors import read_cursor, write_cursor
+from ottla.http.records.partitioning import murmur2, next_partition, partition_of
 
 
 @given(positions=st.dictionaries(st.integers(0, 2**31), st.integers(0, 2**63 - 1), min_size=1, max_size=5))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.api_table import SERVED
 from ottla.broker.authorization.authorizer import Authorizer
 from ottla.broker.authorization.guarding import guarded
 from ottla.broker.authorization.refusals import CODES, refusal
-from ottla.broker.context import Context
 from ottla.broker.metrics import error_codes
+from ottla.broker.requests.api_table import SERVED
+from ottla.broker.requests.context import Context
 from ottla.core.errors import ErrorCode
 from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType

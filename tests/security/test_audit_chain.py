@@ -44,7 +44,7 @@ def test_an_intact_chain_is_verified_across_files() -> None:
 def test_a_changed_line_is_found_at_the_line_after_it() -> None:
     written = lines(5)
     written[2] = written[2].replace(b"login", b"logon")
-    assert broken(written) == ("f0:4", "prev is not the hash of the line before it (seq 3), which was changed")
+    assert broken(written) == ("f0:4", "prev does not match the hash of the line before it (seq 3), which was changed")
 
 
 def test_removed_inserted_and_moved_lines_are_found() -> None:

@@ -115,12 +115,12 @@ def test_what_is_probably_not_meant_is_said() -> None:
     assert has(warned("PLAINTEXT://0.0.0.0:1"), "without authentication")
     assert has(warned("SSL://0.0.0.0:1"), "without authentication")
     assert has(warned("SASL_PLAINTEXT://0.0.0.0:1"), "not encrypted")
-    assert has(warned("SASL_PLAINTEXT://127.0.0.1:1", mechanisms=("PLAIN",)), "takes passwords with PLAIN")
+    assert has(warned("SASL_PLAINTEXT://127.0.0.1:1", mechanisms=("PLAIN",)), "accepts passwords with PLAIN")
     assert has(warned("SASL_SSL://127.0.0.1:1"), "security.acls is false")
     assert has(warned("SASL_SSL://127.0.0.1:1", has_users=False), "there is no user yet")
     assert has(warned("SASL_SSL://127.0.0.1:1", acls=True), "without security.super_users")
     admin = {"acls": True, "super_users": ("User:admin",)}
-    assert has(warned("SASL_SSL://127.0.0.1:1", allow_everyone_if_no_acl=True, **admin), "open to everybody")
+    assert has(warned("SASL_SSL://127.0.0.1:1", allow_everyone_if_no_acl=True, **admin), "open to all clients")
     assert has(warned("SASL_SSL://127.0.0.1:1", "PLAINTEXT://127.0.0.1:2", **admin), "User:ANONYMOUS")
 
 
@@ -131,7 +131,7 @@ def test_what_is_usual_is_not_warned_about() -> None:
 
 def test_acls_need_somebody_to_be_known(tmp_path: Path) -> None:
     settings = Settings(broker=BrokerConfig(data_dir=tmp_path), security=SecurityConfig(acls=True))
-    with pytest.raises(ConfigError, match="no listener asks who its clients are"), ottla.Broker(tmp_path, settings):
+    with pytest.raises(ConfigError, match="no listener authenticates its clients"), ottla.Broker(tmp_path, settings):
         pass
 
 

@@ -16,7 +16,7 @@ NOT_IN_A_BROKER = {"cli", "client", "spark", "testing"}
 CALLS = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 COMPUTED = {
     "net/certificate_names.py": "the operator's principal_rules",
-    "storage/scan.py": "bytes of a batch header, escaped",
+    "storage/segment_files/scan.py": "bytes of a batch header, escaped",
     "queue/folder.py": "the name of a queue, escaped",
     "cluster/catalog_nodes.py": "two constants",
     "core/config.py": "the name of a setting",

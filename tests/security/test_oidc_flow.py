@@ -72,9 +72,9 @@ def test_no_two_attempts_share_anything() -> None:
     ("document", "why"),
     [
         (b"<html>", "not valid"),
-        (metadata(issuer="https://evil.example"), "names the issuer"),
-        (metadata(token_endpoint="http://login.example/token"), "not an https address"),  # noqa: S106
-        (metadata(jwks_uri="file:///etc/passwd"), "not an https address"),
+        (metadata(issuer="https://evil.example"), "has the issuer"),
+        (metadata(token_endpoint="http://login.example/token"), "not an https URL"),  # noqa: S106
+        (metadata(jwks_uri="file:///etc/passwd"), "not an https URL"),
         (b'{"issuer": "x"}', "not valid"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from ottla.client.admin.acls import Acl
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.config import HttpConfig
-from ottla.http.queue_config import QueuesConfig
+from ottla.http.queues.config import QueuesConfig
 from ottla.http.server import HttpServer
 
 from .securing import PASSWORDS, Secured, secured

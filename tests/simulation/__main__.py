@@ -36,7 +36,7 @@ def main() -> int:
         mutant = MUTANTS[options.mutant]
         mutant.plant()
         options.profile = options.profile or mutant.profile
-    return _one(options) if options.seed is not None else _many(options)
+    return _one(options) if options.seed is not None or len(options.plan) == 1 else _many(options)
 
 
 def _options() -> argparse.Namespace:
@@ -46,6 +46,10 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     add = parser.add_argument
     add("--seed", type=int, help="run this history alone, and tell its story")
+    add(
+        "--plan", type=Path, nargs="+", default=[], help="run the histories of these files; a single one as with --seed"
+    )
+    add("--save", type=Path, help="with --seed: write the plan of the history to this file, after --shrink")
     add("--shrink", action="store_true", help="with --seed: look for the shortest story, for --seconds")
     add("--log", action="store_true", help="with --seed: show what the brokers log")
     add("--dump", type=Path, help="with --seed: write all that goes into the checksum of the history to this file")
@@ -66,12 +70,14 @@ def _options() -> argparse.Namespace:
 
 
 def _one(options: argparse.Namespace) -> int:
-    from .plans import plan
+    from .plans import load, plan, save
     from .running import run_history
 
-    planned = plan(options.seed, options.events, options.profile)
+    planned = load(options.plan[0]) if options.plan else plan(options.seed, options.events, options.profile)
     if options.shrink:
         planned = _shrunk(planned, options.seconds)
+    if options.save is not None:
+        save(planned, options.save)
     outcome = run_history(planned, shows_log=options.log, dump=options.dump)
     _say(f"{planned.profile}, {planned.nodes} nodes, flush={planned.flush}", *outcome.story, _summary(outcome))
     _say(*(f"VIOLATION {violation}" for violation in outcome.violations[:20]))
@@ -107,12 +113,15 @@ def _shrunk(planned: Plan, seconds: float) -> Plan:
 
 
 def _many(options: argparse.Namespace) -> int:
-    from .plans import plan
+    from .plans import load, plan
     from .running import run_all
 
     began_s = _real_s()
 
     def plans() -> Iterator[Plan]:
+        if options.plan:
+            yield from map(load, options.plan)
+            return
         seed = options.first
         while seed < options.first + options.histories if options.histories else _real_s() - began_s < options.seconds:
             yield plan(seed, options.events, options.profile)

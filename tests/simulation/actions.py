@@ -18,28 +18,46 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Callable
 
-    from .placement import Place
+    from .cluster import World
+    from .placement import Damage, Place
+    from .plans import Plan
 
 _PATIENCE_S: Final = 8.0
 
 
 class Actions(DiskFaults):
+    def __init__(self, world: World, planned: Plan, damage: Damage) -> None:
+        super().__init__(world, planned, damage)
+        self._party = world.party("admin", "10.0.1.9")
+        self._admin: Client | None = None
+        """Opened by the first action; the others use its connections."""
+        self._is_opening = asyncio.Lock()
+
     async def _ask(self, what: Callable[[Client], Awaitable[Any]]) -> Any:
-        """As a client of its own; None if it came to nothing."""
-        party = self.world.party("admin", "10.0.1.9")
+        """The answer, or None if the request failed."""
 
         async def ask() -> Any:
             try:
-                async with (
-                    asyncio.timeout(_PATIENCE_S),
-                    Client(self.world.servers, client_id="admin", **OPTIONS) as client,
-                ):
-                    return await what(client)
+                async with asyncio.timeout(_PATIENCE_S):
+                    return await what(await self._client())
             except (ClientError, TimeoutError) as failed:
                 self.world.loop.note("refused", str(failed))
                 return None
 
-        return await self.world.loop.create_task(ask(), context=party.context)
+        return await self.world.loop.create_task(ask(), context=self._party.context)
+
+    async def _client(self) -> Client:
+        async with self._is_opening:
+            if self._admin is None:
+                client = Client(self.world.servers, client_id="admin", **OPTIONS)
+                await client.start()
+                self._admin = client
+            return self._admin
+
+    async def heal(self) -> None:
+        await super().heal()
+        if self._admin is not None:
+            await self.world.loop.create_task(self._admin.close(), context=self._party.context)
 
     def _place(self, chance: random.Random, *, moving: bool | None = None) -> Place | None:
         found = [

@@ -143,11 +143,14 @@ class _Pipe:
         if self._network.link(*self._ends).is_cut:
             loop.call_later(_RETRY_S, self._arrive, context=_NOBODYS)
             return
-        while self._coming and self._coming[0][0] <= loop.now_s:
-            self._coming[0][1]()
-            self._coming.popleft()
+        now_s = loop.now_s
+        due = []
+        while self._coming and self._coming[0][0] <= now_s:
+            due.append(self._coming.popleft()[1])
         if self._coming:
             loop.call_at(self._coming[0][0], self._arrive, context=_NOBODYS)
+        for arrived in due:
+            arrived()
 
 
 class SimStore:
@@ -272,7 +275,14 @@ class SimStore:
                 self._heard_s = self._loop.now_s
                 what()
 
-        self._back.send(lambda: self._soon(heard))
+        self._back.send(lambda: self._hear(heard))
+
+    def _hear(self, heard: Callable[[], None]) -> None:
+        party = self._party
+        if party.is_dead or party.is_paused:
+            self._soon(heard)
+        else:
+            party.context.run(heard)
 
     def tell(self, event: Event, session_id: int) -> None:
         if session_id != self.session_id:

@@ -15,7 +15,7 @@ from ottla.broker.settings import Settings
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.net.config import NetConfig
-from ottla.storage import folder_lock
+from ottla.storage.folder import folder_lock
 
 from .catalog import HOST, SimStore
 from .disk import Disk, mount

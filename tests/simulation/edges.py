@@ -96,7 +96,7 @@ def install() -> None:
 
 def install_in_product() -> None:
     from ottla.cluster import catalog, membership, mirror, node
-    from ottla.storage import folder_identity
+    from ottla.storage.folder import folder_identity
 
     folder_identity.boot_id = _boot_id  # type: ignore[attr-defined]
     for module in (catalog, membership, mirror, node):
@@ -108,7 +108,7 @@ def install_in_product() -> None:
 def _number_what_is_kept_in_sets() -> None:
     """Neither by their addresses nor by the hash of a text, which both differ between runs."""
     from ottla.broker.partition import Partition
-    from ottla.broker.waiting import ByteWait
+    from ottla.broker.requests.waiting import ByteWait
     from ottla.core.ids import TopicPartition
     from ottla.net.connection import Connection
 

@@ -117,6 +117,20 @@ class Faults:
             self.damage.hit(node.id)
             await self._down(node, chance, "cut the power of", power=True)
 
+    async def _strand(self, chance: random.Random) -> None:
+        """Cut a node off, then kill it: it alone has what it wrote meanwhile."""
+        node = self._node(chance)
+        if node.id in self._busy or not node.is_up:
+            return
+        self.tell(f"strand node {node.id}")
+        links = [(node.host, each.host) for each in self.world.nodes.values() if each is not node]
+        for link in links:
+            self.world.network.cut(*link)
+        await asyncio.sleep(chance.choice((0.1, 0.4, 1.0)) * chance.uniform(0.5, 1.5))
+        await self._down(node, chance, "kill", power=self.plan.flush == "ack" and chance.random() < 0.5)
+        for link in links:
+            self.world.network.heal(*link)
+
     async def _stop(self, chance: random.Random) -> None:
         await self._restart(self._node(chance), chance.uniform(0, 1))
 

@@ -24,6 +24,8 @@ CONFIGS: Final = {
 }
 _KEYS: Final = 6
 _DELETED_EVERY: Final = 5
+_COLD_EVERY: Final = 4
+"""These records are of keys that are written once, and maybe deleted later: nothing hides that one is lost."""
 
 
 class KeyLedger:
@@ -59,8 +61,17 @@ class KeyLedger:
         return found
 
 
+def _key(number: int) -> tuple[str, bool]:
+    """The key of a record, and whether it deletes the key."""
+    if number % _COLD_EVERY:
+        return f"k{number % _KEYS}", number % _DELETED_EVERY == 0
+    cold = number // _COLD_EVERY
+    is_deleted = cold % _DELETED_EVERY == _DELETED_EVERY - 1
+    return f"c{cold - 2 if is_deleted else cold}", is_deleted
+
+
 class KeyWriter(Writer):
-    """Writes each of a few keys again and again, and deletes one now and then."""
+    """Writes each of a few keys again and again, others once, and deletes one now and then."""
 
     def __init__(self, world: World, name: str, host: str, told: Told, work: tuple[KeyLedger, float]) -> None:
         self.ledger, pace_s = work
@@ -69,8 +80,9 @@ class KeyWriter(Writer):
     async def _send(self, producer: Any, partition: int) -> None:
         number = self._numbers[partition]
         self._numbers[partition] += 1
-        key = partition, f"k{number % _KEYS}"
-        value = None if number % _DELETED_EVERY == 0 else f"{self.name}.{self._lives}:{partition}:{number}"
+        name, is_deleted = _key(number)
+        key = partition, name
+        value = None if is_deleted else f"{self.name}.{self._lives}:{partition}:{number}"
         self.ledger.sent.setdefault(key, set()).add(value)
         delivery = await producer.send(
             self.told.topic,

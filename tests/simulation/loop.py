@@ -72,14 +72,16 @@ _numbers = itertools.count()
 
 
 class SimFuture(asyncio.Future[Any]):
-    """By its number in a set, not by its address: the same order in every run."""
+    """Hashed by a number, not by its address: sets have the same order in every run."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._number = next(_numbers)
+    _number: int
 
     def __hash__(self) -> int:
-        return self._number
+        try:
+            return self._number
+        except AttributeError:
+            self._number = next(_numbers)
+            return self._number
 
 
 class SimTask(asyncio.Task[Any]):
@@ -110,7 +112,6 @@ class SimLoop(asyncio.BaseEventLoop):
         self.dump: Any = None
         """Where all of it is written to, if anybody wants to see it."""
         self.ends_by_s = float("inf")
-        self.callbacks = 0
         self.graveyard: list[SimHandle] = []
         """What dead parties would have done. Kept: what waits in it must not be told to clean up."""
         self.slow_threads = 0.0
@@ -118,7 +119,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._network = network
         self._timers: list[tuple[float, int, SimHandle]] = []
         self._timer_numbers = itertools.count()
-        self._second = 0
+        self._next_second = 0
+        self._callbacks = 0
         self._in_second = 0
         self._sample: Counter[str] = Counter()
         self.set_task_factory(lambda loop, coroutine, **options: SimTask(coroutine, loop=loop, **options))
@@ -136,16 +138,18 @@ class SimLoop(asyncio.BaseEventLoop):
             print(line, file=self.dump)
 
     def _run_once(self) -> None:
-        ready = self._ready  # type: ignore[attr-defined]
+        ready, timers = self._ready, self._timers  # type: ignore[attr-defined]
         while not self._stopping:  # type: ignore[attr-defined]
-            self._take_due(ready)
+            if not ready or (timers and timers[0][0] <= self.now_s):
+                self._take_due(ready)
             for _ in range(len(ready)):
-                self._run(ready.popleft())
-            self._look_for_circles()
+                handle = ready.popleft()
+                if not handle.is_cancelled:
+                    self._run(handle)
+            if self._in_second > _MOST_CALLBACKS_PER_S or self.now_s >= self._next_second:
+                self._look_for_circles()
 
     def _run(self, handle: SimHandle) -> None:
-        if handle.is_cancelled:
-            return
         context = handle.context
         party = context.get(PARTY)
         if party is not None:
@@ -156,7 +160,6 @@ class SimLoop(asyncio.BaseEventLoop):
                 party.held.append(handle)
                 return
         self.now_s += _TICK_S
-        self.callbacks += 1
         self._in_second += 1
         if self._in_second > _MOST_CALLBACKS_PER_S - _SAMPLE:
             self._sample[_name(handle)] += 1
@@ -192,11 +195,16 @@ class SimLoop(asyncio.BaseEventLoop):
         ][:8]
 
     def _look_for_circles(self) -> None:
-        if (second := int(self.now_s)) != self._second:
-            self._second, self._in_second = second, 0
-            self._sample.clear()
-        elif self._in_second > _MOST_CALLBACKS_PER_S:
+        if self._in_second > _MOST_CALLBACKS_PER_S:
             raise Stuck(f"more than {_MOST_CALLBACKS_PER_S} callbacks within a second: {self._sample.most_common(6)}")
+        self._next_second = int(self.now_s) + 1
+        self._callbacks += self._in_second
+        self._in_second = 0
+        self._sample.clear()
+
+    @property
+    def callbacks(self) -> int:
+        return self._callbacks + self._in_second
 
     def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:
         timer = SimHandle(callback, args, copy_context() if context is None else context, when)
@@ -204,7 +212,10 @@ class SimLoop(asyncio.BaseEventLoop):
         return timer
 
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:
-        return self.call_at(self.now_s + delay, callback, *args, context=context)
+        when = self.now_s + delay
+        timer = SimHandle(callback, args, copy_context() if context is None else context, when)
+        heappush(self._timers, (when, next(self._timer_numbers), timer))
+        return timer
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:
         handle = SimHandle(callback, args, copy_context() if context is None else context, 0.0)

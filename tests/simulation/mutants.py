@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,18 +20,18 @@ def _hasty() -> None:
     """A leader acknowledges before its followers have anything."""
     from tests.cluster.checking.hasty import _at_once
 
-    from ottla.broker.replication.replica import Replica
+    from ottla.broker.replication.roles import Leader
 
-    Replica.replicated = _at_once  # type: ignore[method-assign]
+    Leader.replicated = _at_once  # type: ignore[method-assign]
 
 
 def _rash() -> None:
     """A commit is answered before any other node has it."""
     from tests.cluster.checking.rash import _at_once
 
-    from ottla.broker import transaction_coordinator
+    from ottla.broker.coordinators import transactions as transaction_coordinator
 
-    transaction_coordinator.until_safe = _at_once  # type: ignore[attr-defined]
+    transaction_coordinator.TransactionCoordinator._until_safe = _at_once  # type: ignore[method-assign]
     transaction_coordinator._ANSWER_AFTER_S = 0.0  # type: ignore[misc]
 
 
@@ -38,7 +39,7 @@ def _forgetful() -> None:
     """Of the partitions on other nodes, one is not told how its transaction ended."""
     from tests.cluster.checking.forgetful import _all_but_one
 
-    from ottla.broker.transaction_lines import TransactionLines
+    from ottla.broker.peers.transaction_requests import TransactionLines
 
     TransactionLines.write_markers = _all_but_one  # type: ignore[method-assign]
 
@@ -66,18 +67,20 @@ def _stubborn() -> None:
 
 
 def _unflushed() -> None:
-    """What must be on the disk before it is acknowledged is not waited for."""
-    from ottla.broker.flusher import Flusher
+    """With flush = ack a record counts as synced once it is written."""
+    from ottla.broker.upkeep.flusher import Flusher
+    from ottla.storage.partition_log import PartitionLog
 
     async def at_once(*_: object) -> None:
-        """Nothing is waited for."""
+        """Do not wait."""
 
     Flusher.durable = at_once  # type: ignore[method-assign, assignment]
+    PartitionLog.acknowledged_offset = property(lambda log: log.next_offset)  # type: ignore[method-assign, assignment]
 
 
 def _repeating() -> None:
     """A batch that was sent again is stored again."""
-    from ottla.storage.producer_state import ProducerStates
+    from ottla.storage.producers.state import ProducerStates
 
     check = ProducerStates.check
 
@@ -87,12 +90,53 @@ def _repeating() -> None:
     ProducerStates.check = never_a_duplicate  # type: ignore[method-assign]
 
 
+def _unwritten() -> None:
+    """Acknowledgements of a share group are answered, and not written to its state topic."""
+    from ottla.broker.share.coordinator import ShareCoordinator
+
+    async def at_once(*_: object) -> None:
+        """Write nothing."""
+
+    ShareCoordinator.write = at_once  # type: ignore[method-assign, assignment]
+
+
+def _generous() -> None:
+    """Now and then a record that was accepted is delivered again."""
+    from ottla.share import partition
+    from ottla.share.fates import Acknowledgement, fate
+
+    accepted = itertools.count(1)
+
+    def some_again(span: Any, kind: Any, limits: Any) -> Any:
+        is_again = kind is Acknowledgement.ACCEPT and next(accepted) % 20 == 0
+        return fate(span, Acknowledgement.RELEASE if is_again else kind, limits)
+
+    partition.fate = some_again  # type: ignore[attr-defined]
+
+
+def _sloppy() -> None:
+    """Compaction drops every tenth batch that has the last value of a key."""
+    from ottla.storage.rewrites.compaction import Sifting
+
+    sift = Sifting.sift
+    kept = itertools.count(1)
+
+    def nearly_all(sifting: Any, batch: Any) -> Any:
+        remaining = sift(sifting, batch)
+        return None if remaining is not None and next(kept) % 10 == 0 else remaining
+
+    Sifting.sift = nearly_all  # type: ignore[method-assign]
+
+
 MUTANTS: Final = {
     "hasty": Mutant("network", _hasty),
     "rash": Mutant("transactions", _rash),
     "forgetful": Mutant("transactions", _forgetful),
     "lax": Mutant("network", _lax),
     "stubborn": Mutant("network", _stubborn),
-    "unflushed": Mutant("network", _unflushed),
+    "unflushed": Mutant("moves", _unflushed),
     "repeating": Mutant("network", _repeating),
+    "unwritten": Mutant("sharing", _unwritten),
+    "generous": Mutant("sharing", _generous),
+    "sloppy": Mutant("keys", _sloppy),
 }

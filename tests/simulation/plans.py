@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Plan:
 PROCESSES: Final = {
     "kill": 10,
     "power": 6,
+    "strand": 8,
     "stop": 4,
     "roll": 2,
     "pause": 8,
@@ -78,3 +83,18 @@ def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:
         events.append(Event(at_s, kind, chance.getrandbits(32)))
     nodes = chance.choice((3, 3, 3, 4, 5, 7))
     return Plan(seed, profile, nodes, chance.choice(("ack", "ack", "os", "interval")), tuple(events))
+
+
+def save(planned: Plan, path: Path) -> None:
+    """Keep a plan: its seed stands for another one when kinds of faults or their weights change."""
+    head = json.dumps(
+        {"seed": planned.seed, "profile": planned.profile, "nodes": planned.nodes, "flush": planned.flush}
+    )
+    events = ",\n".join(json.dumps([event.at_s, event.kind, event.seed]) for event in planned.events)
+    path.write_text(f'{head[:-1]}, "events": [\n{events}\n]}}\n')
+
+
+def load(path: Path) -> Plan:
+    saved = json.loads(path.read_text())
+    events = tuple(Event(*event) for event in saved.pop("events"))
+    return Plan(**saved, events=events)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .mutants import MUTANTS
+
 _ROOT = Path(__file__).parents[2]
 
 
@@ -34,11 +36,21 @@ def test_no_long_history_of_faults_breaks_a_promise() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("mutant", ["hasty", "lax", "repeating", "forgetful", "stubborn"])
-def test_a_planted_bug_is_found_within_a_few_seeds(mutant: str) -> None:
+@pytest.mark.parametrize("mutant", list(MUTANTS))
+def test_a_planted_bug_is_found_within_ten_seeds(mutant: str) -> None:
     ended = simulate("--mutant", mutant, "--histories", "10", "--events", "80")
 
     assert "is found by seed" in ended.stdout, ended.stdout + ended.stderr
+
+
+@pytest.mark.timeout(300)
+def test_a_history_that_broke_a_promise_once_does_not_any_more() -> None:
+    """What each of them found is in docs/simulation.md."""
+    plans = sorted(str(path) for path in Path(__file__).with_name("once").glob("*.json"))
+    ended = simulate("--plan", *plans)
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"{len(plans)} histories" in ended.stdout
 
 
 @pytest.mark.timeout(300)

@@ -17,9 +17,9 @@ from ottla.spark.archive.names import Span
 from ottla.spark.archive.places import place_of
 from ottla.spark.archive.reading import archived_rows
 from ottla.spark.errors import DataLoss
-from ottla.spark.options import parse_source
-from ottla.spark.ranges import OffsetRange
-from ottla.spark.rows import RowMaker, spark_schema
+from ottla.spark.reader.options import parse_source
+from ottla.spark.reader.ranges import OffsetRange
+from ottla.spark.reader.rows import RowMaker, spark_schema
 
 from .conftest import Cluster
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ottla.spark.attempts import MOST_ATTEMPTS, Attempt
+from ottla.spark.writer.attempts import MOST_ATTEMPTS, Attempt
 
 FIRST = Attempt("query", "run", 7, 3, 0)
 

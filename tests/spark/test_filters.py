@@ -19,8 +19,8 @@ from pyspark.sql.datasource import (
 )
 
 from ottla.core.ids import TopicPartition
-from ottla.spark.filters import Wanted, wanted_by
-from ottla.spark.ranges import OffsetRange
+from ottla.spark.reader.filters import Wanted, wanted_by
+from ottla.spark.reader.ranges import OffsetRange
 
 TOPIC, PARTITION, OFFSET, TIMESTAMP = ("topic",), ("partition",), ("offset",), ("timestamp",)
 

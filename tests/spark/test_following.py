@@ -8,8 +8,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ot
 
 from ottla.core.ids import TopicPartition
 from ottla.spark.errors import DataLoss
-from ottla.spark.following import Following
-from ottla.spark.options import parse_source
+from ottla.spark.reader.following import Following
+from ottla.spark.reader.options import parse_source
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
-from ottla.spark.offsets import EARLIEST, Bound, from_tree, parse_offsets, parse_partitions, to_tree
+from ottla.spark.reader.offsets import EARLIEST, Bound, from_tree, parse_offsets, parse_partitions, to_tree
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

@@ -5,8 +5,8 @@ import pytest
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
 from ottla.spark.kafka_settings import client_options, consumer_options
-from ottla.spark.offsets import EARLIEST, LATEST
-from ottla.spark.options import SourceOptions, parse_source
+from ottla.spark.reader.offsets import EARLIEST, LATEST
+from ottla.spark.reader.options import SourceOptions, parse_source
 
 SERVERS = {"kafka.bootstrap.servers": "one:9092"}
 

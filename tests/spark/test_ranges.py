@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.core.ids import TopicPartition
-from ottla.spark.ranges import LARGE_RANGE, OffsetRange, is_enough, limited, split
+from ottla.spark.reader.ranges import LARGE_RANGE, OffsetRange, is_enough, limited, split
 
 A0, A1, A2 = (TopicPartition("a", partition) for partition in range(3))
 

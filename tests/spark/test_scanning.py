@@ -12,12 +12,12 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ot
 from ottla import Admin, Consumer, Producer, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.core.errors import ConfigError
-from ottla.spark import scanning
 from ottla.spark.errors import DataLoss
-from ottla.spark.filters import Wanted
-from ottla.spark.log_files import partitions_in, read_checkpoint
-from ottla.spark.options import SourceOptions, parse_source
-from ottla.spark.rows import spark_schema
+from ottla.spark.reader import scanning
+from ottla.spark.reader.filters import Wanted
+from ottla.spark.reader.log_files import partitions_in, read_checkpoint
+from ottla.spark.reader.options import SourceOptions, parse_source
+from ottla.spark.reader.rows import spark_schema
 
 
 @pytest.fixture(scope="module")

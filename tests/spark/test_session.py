@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.java import Java
-from ottla.spark.class_data import java_options
+from ottla.spark.environment.class_data import java_options
+from ottla.spark.environment.home import home_without_archive
+from ottla.spark.environment.java import find_java
+from ottla.spark.environment.session import session
 from ottla.spark.errors import SessionError
-from ottla.spark.home import home_without_archive
-from ottla.spark.java import find_java
-from ottla.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ottla[arrow]'")
 
-from ottla.spark.shipping import archives
+from ottla.spark.environment.shipping import archives
 
 
 def test_what_is_carried_can_be_imported_from_where_it_is_unpacked(tmp_path: Path) -> None:

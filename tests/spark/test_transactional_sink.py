@@ -11,14 +11,14 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ottla import Admin, Consumer
-from ottla.spark import decisions
-from ottla.spark.attempts import Attempt
-from ottla.spark.committing import Commit
 from ottla.spark.errors import SinkError
 from ottla.spark.link import link_to
-from ottla.spark.sink_options import SinkOptions, parse_sink
-from ottla.spark.transactions import TransactionEnds
-from ottla.spark.writers import TaskWrite, Written, commit_micro_batch
+from ottla.spark.writer import decisions
+from ottla.spark.writer.attempts import Attempt
+from ottla.spark.writer.committing import Commit
+from ottla.spark.writer.options import SinkOptions, parse_sink
+from ottla.spark.writer.transactions import TransactionEnds
+from ottla.spark.writer.writers import TaskWrite, Written, commit_micro_batch
 from ottla.testing import EphemeralBroker
 
 _SCHEMA = StructType([StructField("value", StringType())])

@@ -7,7 +7,7 @@ import pytest
 
 from ottla.core.clock import ManualClock
 from ottla.storage.config import LogConfig
-from ottla.storage.open_files import OpenFiles
+from ottla.storage.segment_files.open_files import OpenFiles
 
 from .data_dirs import Dirs
 from .making import NOW, Partition, Producing, batch, open_in

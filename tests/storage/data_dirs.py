@@ -8,7 +8,7 @@ from ottla.core.clock import ManualClock
 from ottla.core.ids import TopicId, TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 from .making import Producing, batch, read_all, values
 

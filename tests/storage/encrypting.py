@@ -9,7 +9,7 @@ from ottla.core.ids import TopicId
 from ottla.core.keys import KeyRing
 from ottla.core.sealing import Sealer
 from ottla.storage.cipher import BatchCipher, BatchOwner
-from ottla.storage.read_buffers import ReadBuffers
+from ottla.storage.segment_files.read_buffers import ReadBuffers
 
 if TYPE_CHECKING:
     from pathlib import Path

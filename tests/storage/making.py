@@ -12,8 +12,8 @@ from ottla.records.batch import place, read_header
 from ottla.records.checksum import crc32c
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
-from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
+from ottla.storage.segment_files.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

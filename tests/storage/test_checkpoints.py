@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.ids import TopicId, TopicPartition
-from ottla.storage.checkpoints import (
+from ottla.storage.folder.checkpoints import (
     BadCheckpoint,
     read_aborted,
     read_epochs,

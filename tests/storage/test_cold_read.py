@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.errors import CorruptMessage
-from ottla.storage.cold_read import Bounds, Found, Unverified, find_checked
-from ottla.storage.scan import Stretch
+from ottla.storage.segment_files.cold_read import Bounds, Found, Unverified, find_checked
+from ottla.storage.segment_files.scan import Stretch
 
 from .making import EVERY_BATCH, Partition, batch, headers, offsets, open_in, placed
 

@@ -12,7 +12,7 @@ from ottla.records.compaction import TombstoneRule
 from ottla.records.control import EndMarker
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
-from ottla.storage.compaction import Budget, Compaction, CompactionRule, Dirty, find_dirty
+from ottla.storage.rewrites.compaction import Budget, Compaction, CompactionRule, Dirty, find_dirty
 
 from .encrypting import ONE_KEY, TWO_KEYS, cipher, files_with
 from .making import NOBODY, NOW, Producing, headers, read_all, values

@@ -12,7 +12,7 @@ import pytest
 from ottla.core.clock import ManualClock
 from ottla.core.errors import DataDirError, StorageError
 from ottla.core.ids import TopicId, TopicPartition
-from ottla.storage.data_dir import CLEAN_SHUTDOWN, DataDir
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN, DataDir
 
 from .data_dirs import CONFIG, ORDERS, SOME_ID, Dirs, append, contents
 from .making import open_descriptors, open_in
@@ -202,7 +202,7 @@ def test_a_partition_that_cannot_be_opened_leaves_nothing_open(dirs: Dirs, monke
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full_disk:
-        full_disk.setattr("ottla.storage.checkpoints.write_topic_id", refuse)
+        full_disk.setattr("ottla.storage.folder.checkpoints.write_topic_id", refuse)
         with pytest.raises(StorageError, match="No space left"):
             folder.open_partition(ORDERS, CONFIG, SOME_ID)
     assert folder.logs == {}

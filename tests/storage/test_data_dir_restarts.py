@@ -12,7 +12,7 @@ import pytest
 from ottla.core.errors import StorageError
 from ottla.core.ids import TopicPartition
 from ottla.storage import flushing
-from ottla.storage.data_dir import CLEAN_SHUTDOWN
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
 
 from .data_dirs import CONFIG, ORDERS, Dirs, abort, append, contents
 from .making import batch, open_in

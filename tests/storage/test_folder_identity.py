@@ -4,10 +4,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 from ottla.core.clock import SystemClock
-from ottla.storage import folder_identity
-from ottla.storage.data_dir import DataDir
-from ottla.storage.folder_identity import GENERATION, MACHINE, FolderIdentity
-from ottla.storage.meta_properties import META_PROPERTIES
+from ottla.storage.folder import folder_identity
+from ottla.storage.folder.data_dir import DataDir
+from ottla.storage.folder.folder_identity import GENERATION, MACHINE, FolderIdentity
+from ottla.storage.folder.meta_properties import META_PROPERTIES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from ottla.core.ids import TopicPartition
 from ottla.core.keys import KeyRing
 from ottla.core.sealing import Sealer
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
-from ottla.storage.folder_keys import FILE
+from ottla.storage.folder.data_dir import DataDir
+from ottla.storage.folder.folder_keys import FILE
 
 from .encrypting import ONE_KEY, OTHER_KEY, TOPIC, TWO_KEYS
 from .making import batch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.errors import DataDirError
-from ottla.storage.folder_lock import LOCK, FolderLock
+from ottla.storage.folder.folder_lock import LOCK, FolderLock
 
 from .making import open_in
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HOLD = """
 import pathlib, sys
-from ottla.storage.folder_lock import FolderLock
+from ottla.storage.folder.folder_lock import FolderLock
 lock = FolderLock(pathlib.Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.storage import index_file
-from ottla.storage.index_file import OFFSET_ENTRY, TIME_ENTRY, IndexFile
-from ottla.storage.open_files import OpenFiles
+from ottla.storage.segment_files import index_file
+from ottla.storage.segment_files.index_file import OFFSET_ENTRY, TIME_ENTRY, IndexFile
+from ottla.storage.segment_files.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ottla.storage.index_file import Entry
+    from ottla.storage.segment_files.index_file import Entry
 
 ENTRIES = [(10, 100), (20, 200), (30, 300), (40, 400)]
 

@@ -25,8 +25,8 @@ from ottla.records.reader import RecordReader
 from ottla.storage.cipher import BatchCipher, BatchOwner
 from ottla.storage.config import LogConfig
 from ottla.storage.inspect import verify_segment
-from ottla.storage.read_buffers import ReadBuffers
-from ottla.storage.rewriting import rewrites_due
+from ottla.storage.rewrites.rewriting import rewrites_due
+from ottla.storage.segment_files.read_buffers import ReadBuffers
 
 from .encrypting import ONE_KEY, TOPIC
 from .making import NOW, Partition, Producing, batch, headers, open_in, read_steps

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.core.errors import DataDirError
 from ottla.core.ids import TopicId
-from ottla.storage.meta_properties import META_PROPERTIES, MetaProperties, load, load_or_create
+from ottla.storage.folder.meta_properties import META_PROPERTIES, MetaProperties, load, load_or_create
 
 if TYPE_CHECKING:
     from pathlib import Path

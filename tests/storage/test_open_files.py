@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.storage.open_files import OpenFiles
+from ottla.storage.segment_files.open_files import OpenFiles
 
 from .making import open_in
 

@@ -23,7 +23,7 @@ from ottla.core.errors import (
 from ottla.records.batch import check_batch
 from ottla.records.control import EndMarker, read_end_marker
 from ottla.records.reader import RecordReader
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.segment_files.txn_index import AbortedTransaction
 
 from .making import NOW, Partition, Producing, batch, changed, offsets, read_all, values
 

@@ -394,7 +394,7 @@ def test_without_room_for_indexes_a_close_fails_and_what_was_appended_is_synced(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full_disk:
-        full_disk.setattr("ottla.storage.segment_indexes.SegmentIndexes.write_out", no_room)
+        full_disk.setattr("ottla.storage.segment_files.segment_indexes.SegmentIndexes.write_out", no_room)
         with pytest.raises(StorageError, match="closing: No space left on device"):
             opened.stop()
 

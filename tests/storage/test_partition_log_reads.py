@@ -172,7 +172,7 @@ def test_a_consumer_that_reads_on_needs_no_index(partition: OpenPartition, monke
     def refuse(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("ottla.storage.index_file.IndexFile.find", refuse)
+    monkeypatch.setattr("ottla.storage.segment_files.index_file.IndexFile.find", refuse)
     assert list(read_steps(opened.log, 1, 1))[:19] == stored[1:]
 
 

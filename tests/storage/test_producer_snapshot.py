@@ -6,8 +6,8 @@ import pytest
 
 from ottla.records.batch import read_header
 from ottla.records.control import EndMarker, build_end_marker
-from ottla.storage.producer_snapshot import BadSnapshot, Snapshots, decode_snapshot, encode_snapshot
-from ottla.storage.producer_state import ProducerStates
+from ottla.storage.producers.snapshot import BadSnapshot, Snapshots, decode_snapshot, encode_snapshot
+from ottla.storage.producers.state import ProducerStates
 
 from .making import NOW, Producing, batch
 

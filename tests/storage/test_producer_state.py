@@ -12,8 +12,8 @@ from ottla.core.errors import (
 )
 from ottla.records.batch import BatchHeader, read_header
 from ottla.records.control import EndMarker, build_end_marker
-from ottla.storage.producer_state import ProducerStates
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.producers.state import ProducerStates
+from ottla.storage.segment_files.txn_index import AbortedTransaction
 
 from .making import NOW, Producing, batch
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.storage.read_buffers import BUFFER_BYTES, ReadBuffers
+from ottla.storage.segment_files.read_buffers import BUFFER_BYTES, ReadBuffers
 
 from .making import Partition, batch
 

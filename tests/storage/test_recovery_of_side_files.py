@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.storage.index_file import TIME_ENTRY
+from ottla.storage.segment_files.index_file import TIME_ENTRY
 
 from .making import Partition, Producing, batch
 from .recovering import ABORT, answers, contents

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ottla.core.clock import ManualClock
 from ottla.core.ids import TopicId, TopicPartition
-from ottla.storage.checkpoints import MISSING
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.checkpoints import MISSING
+from ottla.storage.folder.data_dir import DataDir
 from ottla.storage.repair import damage_in, repair
 
 from .making import batch, offsets

@@ -7,7 +7,7 @@ import pytest
 from ottla.core.keys import KeyRing
 from ottla.records.control import EndMarker
 from ottla.storage import inspect
-from ottla.storage.rewriting import REWRITING, rewrites_due
+from ottla.storage.rewrites.rewriting import REWRITING, rewrites_due
 
 from .encrypting import ONE_KEY, TWO_KEYS, cipher, files_with
 from .making import NOW, Producing, batch, read_all, read_steps

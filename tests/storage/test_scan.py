@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.errors import CorruptMessage
-from ottla.storage import scan
-from ottla.storage.scan import Damage, FoundBatch, Stretch, scan_batches, scan_headers, walk
+from ottla.storage.segment_files import scan
+from ottla.storage.segment_files.scan import Damage, FoundBatch, Stretch, scan_batches, scan_headers, walk
 
 from .making import batch, placed
 

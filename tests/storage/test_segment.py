@@ -7,9 +7,9 @@ import pytest
 
 from ottla.core.errors import CorruptMessage
 from ottla.records.batch import read_header
-from ottla.storage.cold_read import Bounds
 from ottla.storage.config import LogConfig
-from ottla.storage.segment import Segment
+from ottla.storage.segment_files.cold_read import Bounds
+from ottla.storage.segment_files.segment import Segment
 
 from .making import EVERY_BATCH, NOW, batch, headers, offsets, open_in, placed
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from ottla.storage.open_files import OpenFiles
+    from ottla.storage.segment_files.open_files import OpenFiles
 
     Made = Callable[..., Segment]
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.storage import index_file, segment_indexes
 from ottla.storage.config import LogConfig
-from ottla.storage.index_file import OFFSET_ENTRY, TIME_ENTRY
-from ottla.storage.open_files import OpenFiles
-from ottla.storage.segment_indexes import OffsetEntry, SegmentIndexes, TimeEntry
+from ottla.storage.segment_files import index_file, segment_indexes
+from ottla.storage.segment_files.index_file import OFFSET_ENTRY, TIME_ENTRY
+from ottla.storage.segment_files.open_files import OpenFiles
+from ottla.storage.segment_files.segment_indexes import OffsetEntry, SegmentIndexes, TimeEntry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

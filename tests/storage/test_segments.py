@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.storage.cold_read import Bounds
 from ottla.storage.config import LogConfig
-from ottla.storage.segment import Segment
-from ottla.storage.segments import Segments
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.segment_files.cold_read import Bounds
+from ottla.storage.segment_files.segment import Segment
+from ottla.storage.segment_files.segments import Segments
+from ottla.storage.segment_files.txn_index import AbortedTransaction
 
 from .making import EVERY_BATCH, NOW, batch, offsets, placed
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ottla.storage.open_files import OpenFiles
+    from ottla.storage.segment_files.open_files import OpenFiles
 
 CONFIG = LogConfig(index_interval_bytes=EVERY_BATCH)
 NEXT = 32

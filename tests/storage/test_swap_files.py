@@ -6,7 +6,7 @@ import pytest
 
 from ottla.storage.config import LogConfig
 from ottla.storage.files import file_name
-from ottla.storage.swap_files import complete_swaps
+from ottla.storage.rewrites.swap_files import complete_swaps
 
 from .making import Partition, batch, open_in, placed, read_all, values
 

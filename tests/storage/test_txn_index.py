@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.storage.txn_index import AbortedTransaction, TxnIndex
+from ottla.storage.segment_files.txn_index import AbortedTransaction, TxnIndex
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ import pytest
 
 from ottla.storage.config import LogConfig
 from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.producer_snapshot import Snapshots
-from ottla.storage.producer_state import ProducerStates
+from ottla.storage.producers.snapshot import Snapshots
+from ottla.storage.producers.state import ProducerStates
 from ottla.storage.recovery import LogParts
-from ottla.storage.segment import Segment
+from ottla.storage.segment_files.segment import Segment
 from ottla.storage.unsynced import Unsynced
 
 from .making import open_in
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from ottla.storage.open_files import OpenFiles
+    from ottla.storage.segment_files.open_files import OpenFiles
 
     Make = Callable[..., tuple[Unsynced, list[Segment]]]
 

@@ -13,7 +13,7 @@ from aiokafka.errors import CorruptRecordException
 from confluent_kafka import TopicPartition
 from tests.broker.raw_client import RawClient
 
-from ottla.broker.asking import LocalClient, Refused
+from ottla.broker.interfaces.in_process_requests import LocalClient, Refused
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
 from .clients import consumer, poll, producer, send, values

@@ -50,7 +50,7 @@ def test_a_member_whose_session_expires_joins_anew_under_another_id(ottla: Ephem
 
 
 def test_where_there_is_nobody_nothing_can_expire(ottla: EphemeralBroker) -> None:
-    with pytest.raises(LookupError, match="force_rebalance: nothing is under way with group='nobody'"):
+    with pytest.raises(LookupError, match="force_rebalance: nothing matches group='nobody'"):
         ottla.faults.force_rebalance("nobody")
     with pytest.raises(LookupError, match="expire_session"):
         ottla.faults.expire_session("nobody")

@@ -59,7 +59,7 @@ def test_a_run_without_brokers_does_not_load_one(tmp_path: Path) -> None:
 
 
 def test_modules_of_the_broker_are_imported_as_they_are(request: pytest.FixtureRequest) -> None:
-    import ottla.http.serving as imported
+    import ottla.http.framework.loop_server as imported
 
     spec = imported.__spec__
     assert spec is not None

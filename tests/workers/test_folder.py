@@ -10,7 +10,7 @@ import ottla
 from ottla.cli.workers import adopting
 from ottla.cli.workers.folder import WorkersFolder
 from ottla.core.errors import DataDirError
-from ottla.storage.folder_lock import FolderLock
+from ottla.storage.folder.folder_lock import FolderLock
 
 from .serving import consume, create, leaders, produce, serve, until
 

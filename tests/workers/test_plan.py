@@ -14,7 +14,7 @@ from ottla.cluster.config import ClusterConfig
 from ottla.core.errors import ConfigError
 from ottla.dmqp.config import DmqpConfig
 from ottla.http.config import HttpConfig
-from ottla.http.queue_config import QueuesConfig
+from ottla.http.queues.config import QueuesConfig
 from ottla.net.config import NetConfig
 
 

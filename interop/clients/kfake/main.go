@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -19,8 +20,9 @@ func check(err error) {
 	}
 }
 
-func start() *kfake.Cluster {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(1))
+func start(more ...kfake.Opt) *kfake.Cluster {
+	options := []kfake.Opt{kfake.NumBrokers(1), kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(1)}
+	cluster, err := kfake.NewCluster(append(options, more...)...)
 	check(err)
 	return cluster
 }
@@ -47,6 +49,12 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "first-record" {
 		fmt.Println(float64(firstRecord().Microseconds()) / 1000)
 		return
+	}
+	if len(os.Args) > 1 {
+		port, err := strconv.Atoi(os.Args[1])
+		check(err)
+		defer start(kfake.Ports(port)).Close()
+		select {}
 	}
 	cluster := start()
 	defer cluster.Close()

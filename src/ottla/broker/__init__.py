@@ -1,1 +1,1 @@
-"""The broker: what it serves, what it holds, and the doors to it."""
+"""The broker: its state, its request handlers, and its interfaces."""

@@ -1,6 +1,6 @@
-"""Changing what exists: topics and configs. Alone it is done at once; in a cluster (`membership`) it takes a while.
+"""Changes of topics and configs: immediate in a standalone broker, asynchronous in a cluster (`membership`).
 
-When one of these returns, this broker's own view shows the change.
+When one of these returns, this broker's view shows the change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class NewTopic(NamedTuple):
-    """What is asked for; None means what is usual."""
+    """The requested topic; None means the default."""
 
     name: str
     partitions: int | None = None
@@ -35,22 +35,22 @@ class Administration(Protocol):
     async def create_topic(self, wanted: NewTopic, timeout_ms: int) -> TopicState: ...
 
     async def grow(self, state: TopicState, count: int, assignments: Sequence[Sequence[int]], timeout_ms: int) -> None:
-        """The assignments are of the new partitions, if they were chosen by hand."""
+        """`assignments` are those of the new partitions, if they were chosen manually."""
 
     async def configure(self, state: TopicState, edit: Edit[str]) -> None: ...
 
     async def delete_topic(self, state: TopicState) -> None: ...
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
-        """Of a broker, or of all brokers."""
+        """Of one broker, or of all brokers."""
 
     async def change_catalog(self, change: Callable[[], T]) -> T:
-        """Of users, ACLs and quotas: what may wait for others, without anybody else having to."""
+        """Run a change of users, ACLs or quotas, which may block, without blocking the event loop."""
 
     async def move(
         self, state: TopicState, partition: int, replicas: Sequence[int] | None, *, keeps_factor: bool
     ) -> None:
-        """Have these nodes hold the partition; None takes back a move that is under way."""
+        """Reassign the partition to these nodes; None cancels a reassignment in progress."""
 
     async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None: ...
 
@@ -92,9 +92,9 @@ class LocalAdministration:
         keeps_factor: bool,  # noqa: ARG002
     ) -> None:
         if replicas is None:
-            raise NoReassignmentInProgress(f"{state.name}-{partition} is not being moved")
+            raise NoReassignmentInProgress(f"{state.name}-{partition} has no reassignment in progress")
         if tuple(replicas) != (self._broker.config.node_id,):
-            raise InvalidReplicaAssignment("this broker is alone, and holds every partition")
+            raise InvalidReplicaAssignment("this broker is standalone and holds every partition")
 
     async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None:  # noqa: ARG002
-        raise ElectionNotNeeded(f"{state.name}-{partition} is led by the only broker")
+        raise ElectionNotNeeded(f"{state.name}-{partition} already has its only replica as leader")

@@ -10,17 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.administration import LocalAdministration, NewTopic
+from ottla.broker.batches.inflating import Inflating
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import cluster_settings, security_settings, share_settings, static_settings
-from ottla.broker.dispatch import Dispatcher
-from ottla.broker.fetch_sessions import FetchSessions
-from ottla.broker.flusher import Flusher
-from ottla.broker.group_coordinator import GroupCoordinator
-from ottla.broker.inflating import Inflating
-from ottla.broker.maintenance import Maintenance
-from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.coordinators.groups import GroupCoordinator
+from ottla.broker.coordinators.producer_ids import ProducerIds
+from ottla.broker.requests.dispatch import Dispatcher
+from ottla.broker.requests.fetch_sessions import FetchSessions
 from ottla.broker.security.security import Security
-from ottla.broker.surroundings import Alone
 from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import (
     AUDIT,
@@ -33,34 +30,37 @@ from ottla.broker.topics import (
     TRANSACTION_STATE,
     Topics,
 )
+from ottla.broker.topology import Alone
+from ottla.broker.upkeep.flusher import Flusher
+from ottla.broker.upkeep.maintenance import Maintenance
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic, LeaderNotAvailable, StorageError
 from ottla.core.ids import Address, problem_with_topic_name
 from ottla.net.listener import Listener
 from ottla.storage.catalog.sqlite import SqliteCatalog
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from ottla.broker.administration import Administration
-    from ottla.broker.compactor import Compactor
     from ottla.broker.configs.topic_config import TopicConfig
-    from ottla.broker.context import Client
-    from ottla.broker.doors import ShardDoor
+    from ottla.broker.coordinators.transactions import TransactionCoordinator
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
-    from ottla.broker.key_rotation import KeyRotation
+    from ottla.broker.interfaces.protocol_servers import ShardDoor
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.requests.context import Client
     from ottla.broker.settings import Settings
-    from ottla.broker.settling import Settling
     from ottla.broker.share.service import ShareService
-    from ottla.broker.surroundings import Surroundings
+    from ottla.broker.startup_wait import Settling
     from ottla.broker.topics import TopicState
+    from ottla.broker.topology import Surroundings
     from ottla.broker.tracing import Tracing
-    from ottla.broker.transaction_coordinator import TransactionCoordinator
+    from ottla.broker.upkeep.compactor import Compactor
+    from ottla.broker.upkeep.key_rotation import KeyRotation
     from ottla.cluster.node import JoinedCluster
     from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock
@@ -99,11 +99,12 @@ class Broker:
         with ExitStack() as undoing:
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
-            self.topics = Topics(self.data_dir, self.catalog, self._config_for)
+            self.flusher = Flusher(lambda: self.topics.open_partitions())  # noqa: PLW0108 - topics follow
+            self.topics = Topics(self.data_dir, self.catalog, self._config_for, self.flusher.durable)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
             self.topic_limits = TopicLimits(settings.broker, self.topics)
             if is_new_catalog and self.topics.by_name:
-                from ottla.broker.adopting import skip_used_producer_ids
+                from ottla.broker.upkeep.adopting import skip_used_producer_ids
 
                 skip_used_producer_ids(self.topics, self.catalog)
             self.security = Security(self)
@@ -116,7 +117,6 @@ class Broker:
         self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
-        self.flusher = Flusher(self.topics.open_partitions)
         self.inflating = Inflating(settings.broker)
         self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
@@ -154,8 +154,8 @@ class Broker:
     def _open_member(self, undoing: ExitStack) -> bool:
         """Of a cluster: what exists is in the cluster's catalog, and never new to a folder."""
         from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
-        from ottla.broker.settling import Settling
-        from ottla.broker.surroundings import Together
+        from ottla.broker.startup_wait import Settling
+        from ottla.broker.topology import Together
 
         membership = Membership(self.settings, None if self.inherited is None else self.inherited.catalog)
         undoing.callback(membership.close)
@@ -184,12 +184,12 @@ class Broker:
         return ProducerIdsInReserve(self.cluster, self.catalog)
 
     def _open_sealer(self) -> Sealer | None:
-        from ottla.broker.key_rotation import open_sealer
+        from ottla.broker.upkeep.key_rotation import open_sealer
 
         return open_sealer(self.settings.encryption, self.config.data_dir)
 
     def _rotate_keys(self) -> KeyRotation:
-        from ottla.broker.key_rotation import KeyRotation
+        from ottla.broker.upkeep.key_rotation import KeyRotation
 
         return KeyRotation(self)
 
@@ -197,7 +197,7 @@ class Broker:
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
-        from ottla.broker.transaction_coordinator import TransactionCoordinator
+        from ottla.broker.coordinators.transactions import TransactionCoordinator
 
         return TransactionCoordinator(self, self.settings.transactions)
 
@@ -208,7 +208,7 @@ class Broker:
 
     @cached_property
     def compactor(self) -> Compactor:
-        from ottla.broker.compactor import Compactor
+        from ottla.broker.upkeep.compactor import Compactor
 
         return Compactor(self)
 
@@ -271,7 +271,7 @@ class Broker:
     async def _recover(self) -> None:
         """After a crash every log is checked before anybody is served, so that nobody waits for it later."""
         loop = asyncio.get_running_loop()
-        for partition in self.topics.all_partitions():
+        for partition in self.topics.partitions_here():
             if (self.data_dir.path / str(partition.at)).exists():
                 try:
                     await loop.run_in_executor(None, lambda p=partition: p.log)  # type: ignore[misc]
@@ -297,8 +297,7 @@ class Broker:
         if self.has_shared:
             await self.share.stop()
         for partition in self.topics.open_partitions():
-            for wait in tuple(partition.waits):
-                wait.give_up()
+            partition.waits.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
         await self.security.stop()
         if self.has_had_transactions:
@@ -423,4 +422,6 @@ class Broker:
         static |= share_settings(self.settings.share) | security_settings(self.settings.security, self.settings.net)
         if self.cluster is not None:
             static |= cluster_settings(self.settings.cluster)
-        return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)
+        is_encrypted = self.settings.encryption.is_on
+        node_id = self.config.node_id
+        return BrokerConfigs.of(self.catalog.view, node_id, self.settings.log, static, is_encrypted=is_encrypted)

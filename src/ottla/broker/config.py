@@ -1,4 +1,4 @@
-"""What can be set about the broker."""
+"""Settings of the broker."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ _AT_LEAST_ONE = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     data_dir: Path = Path("data")
-    """The folder that holds everything."""
+    """The data folder."""
     node_id: int = 0
-    """This broker's number in the cluster."""
+    """The id of this broker in the cluster."""
     auto_create_topics: bool = True
-    """Create a topic when a client first asks for it."""
+    """Create a topic when a client first requests it."""
     allow_internal_topic_deletion: bool = False
     """Let clients delete `__consumer_offsets` and other internal topics, with all groups or transactions in them."""
     max_partitions: int = 100_000
-    """How many partitions there may be in all topics of this broker or cluster; more are refused with
+    """The maximum number of partitions of all topics of this broker or cluster; requests for more get
     POLICY_VIOLATION."""
     max_auto_created_topics_per_s: int = 100
-    """How many topics may be created in a second because clients asked for them; 0 for any number."""
+    """The maximum number of topics that are created automatically per second; 0 for no limit."""
     default_partitions: int = 1
-    """How many partitions a topic gets when nobody says."""
+    """The number of partitions of topics that are created without one."""
     offsets_topic_partitions: int = 0
-    """How many partitions `__consumer_offsets` is created with; 0 for the usual: 1 alone, 12 in a cluster."""
+    """The number of partitions of `__consumer_offsets`; 0 for the default: 1 standalone, 12 in a cluster."""
     fetch_max_bytes: int = 57_671_680
-    """The most that one fetch may return, whatever it asks for."""
+    """The maximum size of a fetch response."""
     max_fetch_sessions: int = 1000
-    """How many incremental fetch sessions are remembered; the longest unused one makes room."""
+    """The maximum number of incremental fetch sessions; the least recently used one is evicted."""
     retention_check_interval_ms: int = 300_000
-    """How often old segments are looked for."""
+    """How often retention checks for old segments."""
     checkpoint_interval_ms: int = 60_000
-    """How often it is noted how far each log is on the disk."""
+    """How often recovery points are checkpointed."""
     compaction_check_interval_ms: int = 15_000
-    """How often compacted topics are looked at for what can be compacted."""
+    """How often compacted topics are checked."""
     compaction_memory_bytes: int = 128 * 1024 * 1024
-    """What the keys of a log may take while it is compacted; a log with more of them takes several passes."""
+    """Memory for the keys of a log during compaction; a log with more keys takes several passes."""
     compaction_max_bytes_per_s: int = -1
-    """How much is read for compaction in a second at most; -1 sets no limit."""
+    """The maximum bytes per second that compaction reads; -1 for no limit."""
     max_decompressed_bytes: int = 32 * 1024 * 1024
-    """How large a batch may become when the broker decompresses it, which it does for `compression.type`, compacted
-    topics, share groups, timestamp look-ups, REST and DMQP. A topic whose `max.message.bytes` is larger takes that."""
+    """The maximum size of a decompressed batch. The broker decompresses for `compression.type`, compacted topics, share
+    groups, timestamp lookups, REST and DMQP. A larger `max.message.bytes` of a topic takes precedence."""
     max_decompression_ratio: int = 1_000
-    """How many times its size a batch may become, beyond 4 MiB."""
+    """The maximum ratio of decompressed to compressed size, beyond 4 MiB."""
     max_decompressed_request_bytes: int = 256 * 1024 * 1024
-    """How much may be decompressed for one request."""
+    """The maximum decompressed bytes per request."""
     drain_timeout_ms: int = 5_000
-    """How long a stop waits for requests under way."""
+    """How long a shutdown waits for requests in progress."""
 
     def __post_init__(self) -> None:
         for name, least in (("default_partitions", 1), ("offsets_topic_partitions", 0), ("fetch_max_bytes", 1)):

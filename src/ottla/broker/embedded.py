@@ -1,4 +1,4 @@
-"""The same broker inside any Python program: in a thread of its own, or in a loop that runs already."""
+"""The broker embedded in a Python program: in a separate thread, or in a running event loop."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class EmbeddedBroker:
     """`with EmbeddedBroker() as broker:` or `async with EmbeddedBroker() as broker:`.
 
-    Without a `data_dir` it keeps its data in a temporary folder and removes it at the end. The port is a free one
-    unless the settings name another.
+    Without a `data_dir` it uses a temporary folder and removes it at the end. The port is a free one
+    unless the settings contain one.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class EmbeddedBroker:
         is_short_lived: bool = False,
         inherited: Inherited | None = None,
     ) -> None:
-        """One that is short-lived loads only what is asked for: it need not fear for file descriptors later.
+        """A short-lived broker imports modules on demand: it will not run out of file descriptors.
 
-        With something inherited it belongs to a cluster whose catalog somebody else in this program keeps.
+        With `inherited` it belongs to a cluster whose catalog is in this program.
         """
         self._data_dir = data_dir
         self._clock = clock
@@ -56,12 +56,12 @@ class EmbeddedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given to connect to."""
+        """The address for clients."""
         return str(self._running.address)
 
     @property
     def broker(self) -> Broker:
-        """The broker itself; it belongs to its event loop."""
+        """The broker object; it belongs to its event loop."""
         return self._running
 
     @property
@@ -70,7 +70,7 @@ class EmbeddedBroker:
             raise RuntimeError("the broker is not running; use it in a `with` or `async with` block")
         return self._broker
 
-    # In a thread of its own
+    # In a separate thread
 
     def __enter__(self) -> Self:
         self._refuse_twice()
@@ -91,7 +91,7 @@ class EmbeddedBroker:
             self._end_thread()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run this in the broker's thread, and return what it returns."""
+        """Run this in the broker's thread, and return its result."""
         assert self._loop is not None  # noqa: S101 - set before the thread starts
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -103,7 +103,7 @@ class EmbeddedBroker:
             self._loop.close()
         self._loop = self._thread = None
 
-    # In a loop that runs already
+    # In a running event loop
 
     async def __aenter__(self) -> Self:
         self._refuse_twice()
@@ -115,7 +115,7 @@ class EmbeddedBroker:
 
     def _refuse_twice(self) -> None:
         if self._broker is not None:
-            raise RuntimeError("the broker is running already")
+            raise RuntimeError("the broker is already running")
 
     async def _start(self) -> None:
         settings = self._settings()

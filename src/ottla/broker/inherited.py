@@ -1,4 +1,4 @@
-"""What a worker has from its supervisor: its link to the catalog, and ports that are bound already."""
+"""What a worker inherits from its supervisor: its catalog connection, and bound ports."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 class Inherited(NamedTuple):
     catalog: Store
     bound: Sequence[Sequence[socket.socket]]
-    """For each listener: the worker's own port, and the one that all workers share."""
+    """For each listener: the worker's separate port, and the shared one."""
     nodes: int = 1
-    """How many brokers are started together; clients are told of them once all are there."""
+    """The number of brokers that start together; clients see them once all have registered."""

@@ -1,4 +1,4 @@
-"""This broker as one of many: what it takes to belong to a cluster. Imported only by a broker that does."""
+"""This broker's membership in a cluster. Imported only by brokers of a cluster."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ottla.broker.surroundings import ANY_ADDRESS
 from ottla.broker.topics import INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from ottla.broker.topology import ANY_ADDRESS
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import JoinedCluster
@@ -25,7 +25,7 @@ from ottla.core.errors import (
 )
 from ottla.core.ids import Address
 from ottla.storage.catalog.entries import ResourceConfigs, Topic
-from ottla.storage.folder_identity import FolderIdentity
+from ottla.storage.folder.folder_identity import FolderIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
     from ottla.storage.catalog.view import Change
-    from ottla.storage.data_dir import DataDir
+    from ottla.storage.folder.data_dir import DataDir
 
 T = TypeVar("T")
 
@@ -49,11 +49,11 @@ _logger: Final = logging.getLogger(__name__)
 _CREATE_MS: Final = 30_000
 _RESERVE: Final = 100
 _SAFE_FACTOR: Final = 3
-"""With so many replicas one may be away, and nothing has to be taken on the word of a single one."""
+"""With this many replicas one may be offline without reducing safety to a single copy."""
 
 
 class Membership:
-    """The connection to the cluster's catalog, opened before anything else: it says which cluster this is."""
+    """The connection to the cluster's catalog, opened first: it contains the cluster id."""
 
     def __init__(self, settings: Settings, catalog: Store | None = None) -> None:
         """The catalog is in ZooKeeper, if no other is given."""
@@ -68,21 +68,21 @@ class Membership:
         self._connected.close()
 
     def cluster(self, data_dir: DataDir) -> JoinedCluster:
-        """For the owner of this folder; DataDirError if it belongs to another cluster, or to another node."""
+        """For the owner of this folder; raises DataDirError if it belongs to another cluster or node."""
         meta, node_id = data_dir.meta, self._settings.broker.node_id
         if meta.cluster_id != self.catalog.cluster_id:
             raise DataDirError(
-                f"{data_dir.path} belongs to the cluster {meta.cluster_id}, not to {self.catalog.cluster_id}; "
+                f"{data_dir.path} belongs to cluster {meta.cluster_id}, not to {self.catalog.cluster_id}; "
                 "choose an empty folder"
             )
         if meta.node_id != node_id:
-            raise DataDirError(f"{data_dir.path} belongs to the node {meta.node_id}, not to {node_id}")
+            raise DataDirError(f"{data_dir.path} belongs to node {meta.node_id}, not to node {node_id}")
         folder = FolderIdentity(data_dir.path, meta)
         return JoinedCluster(self._connected, self._settings.cluster, node_id, folder)
 
 
 async def join(broker: Broker, cluster: JoinedCluster) -> None:
-    """Be there for clients and other nodes; the listener is up."""
+    """Register for clients and other nodes, once the listeners are up."""
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
     told = _told_to_neighbours if broker.inherited is not None else _told_to_all
     listeners = {port.name: told(port) for port in _in_order(broker)}
@@ -104,12 +104,12 @@ def _losses(broker: Broker, cluster: JoinedCluster) -> Losses:
 
 
 def _in_order(broker: Broker) -> list[Port]:
-    """The one that nodes use among themselves comes last."""
+    """The listener used between nodes comes last."""
     ports = broker.listener.ports
     wanted = broker.settings.cluster.node_listener or ports[0].name
     chosen = next((port for port in ports if port.name == wanted), None)
     if chosen is None:
-        raise ConfigError(f"cluster.node_listener is {wanted}, and there is no such listener")
+        raise ConfigError(f"cluster.node_listener is {wanted}, but there is no such listener")
     return [*(port for port in reversed(ports) if port.name != wanted), chosen]
 
 
@@ -121,12 +121,12 @@ def _told_to_all(port: Port) -> Address:
 
 
 def _told_to_neighbours(port: Port) -> Address:
-    """To those who reach this machine already: any address of it will do."""
+    """For clients on this machine: any of its addresses works."""
     return port.advertised or port.address
 
 
 class CatalogFollower:
-    """Takes over what other nodes change in the catalog."""
+    """Applies catalog changes of other nodes."""
 
     def __init__(self, broker: Broker, catalog: SharedCatalog) -> None:
         self._broker = broker
@@ -140,7 +140,7 @@ class CatalogFollower:
                 loop.call_soon_threadsafe(self._changed, change)
 
         self._catalog.listen(post)
-        # What was changed since the topics were loaded, before anybody listened.
+        # Changes since the topics were loaded and before the listener was registered.
         view = self._catalog.view
         for state in list(self._broker.topics.by_name.values()):
             if state.entry.id not in view.topics_by_id:
@@ -162,7 +162,7 @@ class CatalogFollower:
 
 
 class SoonCreated:
-    """Topics that were asked for and are being created; who asks again finds them."""
+    """Topics that are being created on request; the next request finds them."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -180,11 +180,11 @@ class SoonCreated:
         except TopicAlreadyExists:
             return
         except ApiError as refused:
-            _logger.warning("topic %s could not be created: %s", wanted.name, refused)
+            _logger.warning("could not create topic %s: %s", wanted.name, refused)
 
 
 class ProducerIdsInReserve:
-    """Producer ids, fetched before the last one is gone: nobody waits for ZooKeeper."""
+    """Producer ids, fetched in advance, so that no request waits for ZooKeeper."""
 
     def __init__(self, cluster: JoinedCluster, catalog: Catalog) -> None:
         self._cluster = cluster
@@ -193,7 +193,7 @@ class ProducerIdsInReserve:
         self._fetching: asyncio.Task[None] | None = None
 
     def next(self) -> int:
-        """CoordinatorLoadInProgress: there will be one soon."""
+        """Raises CoordinatorLoadInProgress if none is available yet."""
         if len(self._left) <= _RESERVE:
             self.fetch_soon()
         if not self._left:
@@ -209,13 +209,13 @@ class ProducerIdsInReserve:
             block = await self._cluster.work(self._catalog.next_producer_ids)
             self._left.extend(block.ids)
         except ApiError as refused:
-            _logger.warning("no producer ids: %s", refused)
+            _logger.warning("could not allocate producer ids: %s", refused)
         finally:
             self._fetching = None
 
 
 class ClusterAdministration:
-    """Writes to the catalog; the controller reacts, and what it did comes back through the view."""
+    """Writes to the catalog; the controller reacts, and the result comes back through the view."""
 
     def __init__(self, broker: Broker, cluster: JoinedCluster, catalog: SharedCatalog) -> None:
         self._broker = broker
@@ -261,7 +261,7 @@ class ClusterAdministration:
         key = PartitionKey(state.entry.id, partition)
         known = self._cluster.view.partitions.get(key)
         if keeps_factor and replicas is not None and known is not None and len(replicas) != len(known.target):
-            raise InvalidReplicaAssignment(f"{state.name}-{partition} is held by {len(known.target)} nodes")
+            raise InvalidReplicaAssignment(f"{state.name}-{partition} must keep {len(known.target)} replicas")
         await self._cluster.alter_reassignments({key: replicas})
 
     async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None:

@@ -1,4 +1,4 @@
-"""What is counted of requests and of the disk: plain numbers, kept where things happen, read by who exports them."""
+"""Counters of requests and disk operations: plain numbers, updated in place, read by exporters."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 _BITS: Final = 64
 _SHOWN_BITS: Final = range(10, 37, 2)
-"""From a microsecond to a minute, each bound four times the one before."""
+"""From a microsecond to a minute, in powers of four."""
 _NANOSECONDS: Final = 1_000_000_000
 _CODES: Final = ("error_code", "partition_error_code")
 _CODES_IN_A_TURN: Final = 5000
 
 
 class Histogram:
-    """How long things took, by how many bits their nanoseconds take: the cheapest sorting there is."""
+    """A histogram of durations by the bit length of their nanoseconds, the cheapest bucketing."""
 
     __slots__ = ("by_bits", "total_ns")
 
@@ -48,13 +48,13 @@ class Histogram:
         return self.total_ns / _NANOSECONDS
 
     def cumulative(self) -> Iterator[tuple[float, int]]:
-        """Upper bounds in seconds, and how many took less."""
+        """Upper bounds in seconds, and how many were below."""
         for bits in _SHOWN_BITS:
             yield (1 << bits) / _NANOSECONDS, sum(self.by_bits[: bits + 1])
 
 
 class ApiStats(Histogram):
-    """Of the requests of one API. Those that wait count once they are answered."""
+    """Of the requests of one API. Delayed requests count when they are answered."""
 
     __slots__ = ("bytes_in", "bytes_out", "errors", "finds_errors", "name")
 
@@ -64,9 +64,9 @@ class ApiStats(Histogram):
         self.bytes_in = 0
         self.bytes_out = 0
         self.errors: dict[str, int] = {}
-        """By the names of their codes; a request about many partitions may count in several."""
+        """By error name; a request for many partitions may count in several."""
         self.finds_errors = api is not PRODUCE
-        """Whether they are looked for in the answers. Not in those to Produce, which are many: its handler counts."""
+        """Whether responses are searched for errors. Not those of Produce, for speed: its handler counts."""
 
     def refused(self, code: int, count: int = 1) -> None:
         name = ErrorCode(code).name
@@ -77,7 +77,7 @@ class ApiStats(Histogram):
             self.refused(code)
 
     async def note_many_errors(self, response: Response) -> None:
-        """The same in turns, for a response that may be long."""
+        """The same in slices, for responses that may be long."""
         codes = error_codes(response)
         while counts := Counter(islice(codes, _CODES_IN_A_TURN)):
             for code, count in counts.items():
@@ -87,13 +87,13 @@ class ApiStats(Histogram):
 
 
 def error_codes(response: Response) -> Iterator[int]:
-    """Those other than "none", of the whole and of its parts."""
+    """All errors except "none", of the response and its parts."""
     return filter(None, _error_codes_of(type(response))(response))
 
 
 @cache
 def _error_codes_of(kind: type[Message]) -> Callable[[Any], Iterator[int]]:
-    """What finds the error codes in messages of this kind, however deep they are."""
+    """A function that finds the error codes in messages of this type, at any depth."""
     code = next((name for name in _CODES if name in kind.__struct_fields__), None)
     parts = [(name, _error_codes_of(part)) for name, part in _message_lists(kind)]
 
@@ -114,7 +114,7 @@ def _message_lists(kind: type[Message]) -> Iterator[tuple[str, type[Message]]]:
 
 
 def _parts_of(hint: object) -> Iterator[type[Message]]:
-    """The messages that a tuple of them is declared to hold, also where it may be null."""
+    """The message type of a tuple field, also of a nullable one."""
     arguments = get_args(hint)
     if get_origin(hint) is tuple:
         if isinstance(arguments[0], type) and issubclass(arguments[0], Message):

@@ -1,26 +1,32 @@
-"""One partition as clients see it: a log, how far they may read it, and who waits for more."""
+"""One partition: its log, its role on this broker, and the fetches that wait for it."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.intake import Intake
-from ottla.core.errors import FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
-from ottla.storage.closed_log import LogFacts
+from ottla.broker.batches.topic_rules import Intake
+from ottla.broker.requests.waiting import Waiters
+from ottla.broker.roles import ALL_REPLICAS, NO_EPOCH, NOBODY, Standalone
+from ottla.core.errors import FencedLeaderEpoch, OffsetOutOfRange, UnknownLeaderEpoch
+from ottla.storage.folder.closed_log import LogFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import asyncio
+    from collections.abc import Awaitable, Callable
 
     from ottla.broker.configs.topic_config import TopicConfig
-    from ottla.broker.replication.replica import Replica
-    from ottla.broker.waiting import ByteWait
+    from ottla.broker.roles import Role
     from ottla.core.ids import TopicPartition
+    from ottla.records.control import EndMarker
     from ottla.storage.leader_epochs import LeaderEpochs
-    from ottla.storage.partition_log import PartitionLog
+    from ottla.storage.partition_log import Appended, PartitionLog
 
-NO_EPOCH: Final = -1
-NOBODY: Final = -1
+_READ_COMMITTED: Final = 1
+_COORDINATOR_TIMEOUT_S: Final = 5.0
+"""offsets.commit.timeout.ms of Kafka."""
+_SOME_BYTES: Final = 1
+"""Enough to wake followers that wait for more."""
 
 
 class Partition:
@@ -29,11 +35,13 @@ class Partition:
         "_log",
         "_look",
         "_open",
+        "_sync",
         "at",
         "intake",
+        "is_synced_first",
         "leader_epoch",
         "min_insync_replicas",
-        "replica",
+        "role",
         "waits",
     )
 
@@ -43,64 +51,66 @@ class Partition:
         config: TopicConfig,
         open_log: Callable[[], PartitionLog],
         look: Callable[[], LogFacts | None],
+        sync: Callable[[Partition, int], Awaitable[None]],
     ) -> None:
         self.at = at
         self.leader_epoch = 0
-        self.replica: Replica | None = None
-        """In a cluster: whether this broker leads or follows. Alone it has the only copy."""
+        self.role: Role = Standalone(self)
+        """Replaced by replication, in a cluster."""
         self.min_insync_replicas = config.min_insync_replicas
+        self.is_synced_first = config.log.flush == "ack"
+        """Whether records are synced before they are acknowledged and read."""
         self.intake = Intake.of(config)
-        self.waits: set[ByteWait] = set()
+        self.waits = Waiters()
         self._open = open_log
         self._look = look
+        self._sync = sync
         self._facts: LogFacts | None = None
-        """Of a log that was never open: nothing changes it."""
+        """Of a log that was never open, which therefore does not change."""
         self._log: PartitionLog | None = None
+
+    # The log
 
     @property
     def log(self) -> PartitionLog:
-        """Opened when it is first needed, so that a start does not wait for partitions nobody asks for."""
+        """Opened when it is first used, so that a start does not wait for all of them."""
         if self._log is None:
-            if self.replica is not None and not self.replica.is_here:
-                raise NotLeaderOrFollower(f"{self.at} is not kept here")
-            self._log = self._open() if self.replica is None else self.replica.open_log(self._open)
+            self._log = self.role.open_log(self._open)
             self._log.when_offline = partial(self._log_failed, self._log)
-            if self.replica is None:
-                # It may come from elsewhere, and epochs never go back.
-                self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
 
     def _log_failed(self, log: PartitionLog, why: str) -> None:
         # A log that was replaced by another one cannot fail any more.
-        if self.replica is not None and log is self._log:
-            self.replica.log_failed(log, why)
+        if log is self._log:
+            self.role.log_failed(log, why)
 
     @property
     def facts(self) -> LogFacts:
-        """Its bounds and size. A log that is not open is not opened for them if a look at its folder tells."""
-        if self._log is None and self.replica is None:
-            self._facts = self._facts or self._look()
+        """Start, high watermark and size; a closed log is not opened if its folder is enough to tell."""
+        if self._log is None:
+            self._facts = self._facts or self.role.facts_of_closed(self._look)
             if self._facts is not None:
                 return self._facts
         return LogFacts(self.log.start_offset, self.high_watermark, self.log.size)
 
     def open(self) -> None:
-        """Have the log ready for when it is needed."""
+        """Open the log before it is used."""
         _ = self.log
 
     def close(self) -> None:
-        """Its log is closed, and not kept here any more."""
+        """Its log is closed, and no longer here."""
         self._log = None
-
-    @property
-    def is_here(self) -> bool:
-        return self.replica is None or self.replica.is_here
 
     def use_config(self, config: TopicConfig) -> None:
         self.min_insync_replicas = config.min_insync_replicas
+        self.is_synced_first = config.log.flush == "ack"
         self.intake = Intake.of(config)
         if self._log is not None:
             self._log.use_config(config.log)
+
+    @property
+    def is_here(self) -> bool:
+        return self.role.is_here
 
     @property
     def is_open(self) -> bool:
@@ -108,79 +118,163 @@ class Partition:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the disk failed it: its open log, or opening it as a replica."""
-        return self._log.is_offline if self._log is not None else self.is_unopenable
+        """Whether its open log failed, or its replica's log could not be opened."""
+        return self._log.is_offline if self._log is not None else self.role.is_offline
 
     @property
     def is_unopenable(self) -> bool:
-        """Whether it is a replica whose log could not be opened; it is tried again after a while."""
-        return self._log is None and self.replica is not None and self.replica.offline is not None
+        """Whether it is a replica whose log could not be opened; that is tried again later."""
+        return self._log is None and self.role.is_offline
+
+    # Leadership
 
     @property
     def leader(self) -> tuple[int, int]:
-        """Who leads in a cluster, and in which epoch (KIP-951)."""
-        return (NOBODY, NO_EPOCH) if self.replica is None else (self.replica.leader, self.replica.leader_epoch)
+        """In a cluster: the leader's node id and epoch (KIP-951)."""
+        return self.role.leader
+
+    @property
+    def leads(self) -> bool:
+        return self.role.leads
+
+    @property
+    def term(self) -> object:
+        """Another object after each change of leader; None while another broker leads."""
+        return self.role.term
+
+    def check_epoch(self, epoch: int) -> None:
+        """Whether a client has the current leader epoch (KIP-320), if it sends one."""
+        if epoch not in (NO_EPOCH, self.leader_epoch):
+            raise self._other_epoch(epoch)
+
+    def _other_epoch(self, epoch: int) -> FencedLeaderEpoch | UnknownLeaderEpoch:
+        if epoch < self.leader_epoch:
+            return FencedLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not {epoch}")
+        return UnknownLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not yet {epoch}")
+
+    def check_leader(self, epoch: int) -> None:
+        """The same, and that this broker leads."""
+        self.check_epoch(epoch)
+        self.role.check_leads()
+
+    def check_leads(self) -> None:
+        self.role.check_leads()
+
+    def check_can_append(self, acks: int = ALL_REPLICAS) -> None:
+        """Whether this broker leads and, for acks=all, enough replicas are in sync."""
+        self.role.check_can_append(acks)
+
+    def check_settled(self) -> None:
+        """OffsetNotAvailable while a new leader does not know the high watermark yet (KIP-207)."""
+        self.role.check_settled()
+
+    # Appending, after `check_can_append`
+
+    def append(self, batch: bytearray | memoryview, *, has_keys: bool = False) -> Appended:
+        """Append a producer's or coordinator's batch, and wake the fetches that can read it."""
+        log = self.log if self._log is None else self._log
+        appended = log.append(batch, self.leader_epoch, has_keys=has_keys)
+        self.role.appended(0 if appended.is_duplicate else len(batch))
+        return appended
+
+    def append_of_coordinator(self, batch: bytearray) -> Appended:
+        """Append a batch within a producer's transaction, which has no sequence numbers."""
+        appended = self.log.append_of_coordinator(batch, self.leader_epoch)
+        self.role.appended(len(batch))
+        return appended
+
+    def append_end_marker(self, producer: tuple[int, int], marker: EndMarker) -> Appended:
+        appended = self.log.append_end_marker(*producer, marker, self.leader_epoch)
+        self.role.appended(_SOME_BYTES)
+        self.waits.end()  # the last stable offset advances by more than the marker
+        return appended
+
+    def is_safe(self, offset: int, acks: int = ALL_REPLICAS) -> bool:
+        """Whether the record at `offset`, just appended, can be acknowledged without `until_safe`."""
+        return self.role.is_safe(offset, acks)
+
+    async def until_safe(
+        self, offset: int, *, acks: int = ALL_REPLICAS, timeout_s: float = _COORDINATOR_TIMEOUT_S
+    ) -> None:
+        """Return once the record at `offset` can be acknowledged. ApiError if it cannot be, or not in time.
+
+        It is synced, if the flush policy says so, and with acks=all the ISR has it.
+        """
+        if self.is_synced_first:
+            await self._sync(self, offset)
+        if acks == ALL_REPLICAS:
+            replicated = self.role.replicated(offset, timeout_s)
+            if replicated is not None:
+                await replicated
+
+    def synced(self) -> None:
+        """Under `flush = "ack"` its log was synced further: more may be committed, and is readable."""
+        self.role.synced()
+        self.waits.end()
+
+    # Reading
 
     @property
     def high_watermark(self) -> int:
         """Consumers see the records below this."""
-        return self.log.acknowledged_offset if self.replica is None else self.replica.high_watermark
+        return self.role.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        return min(self.high_watermark, self.log.last_stable_offset)
+        return min(self.role.high_watermark, self.log.last_stable_offset)
 
     def readable_until(self, isolation_level: int) -> int:
-        return self.last_stable_offset if isolation_level == 1 else self.high_watermark
+        return self.last_stable_offset if isolation_level == _READ_COMMITTED else self.role.high_watermark
 
-    def check_epoch(self, epoch: int) -> None:
-        """Whether a client's idea of who leads is ours (KIP-320); NO_EPOCH has none."""
-        if epoch in (NO_EPOCH, self.leader_epoch):
-            return
-        if epoch < self.leader_epoch:
-            raise FencedLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not {epoch}")
-        raise UnknownLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not yet {epoch}")
+    def check_consumer(self, epoch: int, offset: int, rack_id: str) -> None:
+        """Whether a consumer in this rack may read at `offset`, given the leader epoch it has."""
+        if epoch not in (NO_EPOCH, self.leader_epoch):
+            raise self._other_epoch(epoch)
+        self.role.check_consumer(offset, rack_id)
 
-    def check_leader(self, epoch: int) -> None:
-        """The same, and that it is this broker who leads."""
-        self.check_epoch(epoch)
-        self.check_leads()
+    def read(self, offset: int, room: int, until: int, *, is_first: bool) -> memoryview | bytes:
+        """Whole batches from `offset` to `until`; only the first of a response may be larger than `room`."""
+        if is_first:
+            return self.log.read(offset, max(room, 0), until)
+        # Up to `offset` there is nothing to read, but whether it is in the log is checked nevertheless.
+        records = self.log.read(offset, max(room, 0), until if room > 0 else offset)
+        return b"" if len(records) > room else records
 
-    @property
-    def leads(self) -> bool:
-        return self.replica is None or self.replica.leads
-
-    def check_leads(self) -> None:
-        if self.replica is not None:
-            self.replica.check_leads()
-
-    def check_can_append(self, acks: int) -> None:
-        """Whether this broker leads and, for acks=all, enough replicas are in sync."""
-        if self.replica is not None:
-            self.replica.check_can_append(acks)
-
-    @property
-    def is_safe_at_once(self) -> bool:
-        """Whether an append need not be waited for: there is one replica, and its flush policy does not ask for it."""
-        return self.replica is None and self.log.config.flush != "ack"
+    def wait_for(self, follower: int) -> Waiters:
+        """For a `ByteWait`: followers wait for appended records, consumers (NOBODY) for committed ones."""
+        return self.waits if follower == NOBODY else self.role.waiters_of(follower)
 
     @property
     def leader_epochs(self) -> LeaderEpochs:
-        """The epochs of its log; where this broker leads, with its current one."""
+        """The epochs of its log; where this broker leads, with the current one."""
         log = self.log
-        if self.replica is not None and not self.replica.leads:
-            return log.epochs
-        return log.epochs.with_current(self.leader_epoch, log.next_offset)
+        return log.epochs.with_current(self.leader_epoch, log.next_offset) if self.role.leads else log.epochs
 
-    def appended(self, size: int) -> None:
-        """Notify waiting fetches that this many more bytes are readable."""
-        if self.replica is not None:
-            self.replica.appended(size)
-            return
-        for wait in tuple(self.waits):
-            wait.got(size)
+    def divergence(self, offset: int, last_epoch: int) -> tuple[int, int] | None:
+        """Where a reader's log, whose last record before `offset` is of `last_epoch`, parts from this one.
 
-    def more_is_readable(self) -> None:
-        """Notify waiting fetches that more is readable, where the number of bytes is unknown."""
-        for wait in tuple(self.waits):
-            wait.end()
+        The largest common epoch and its end offset (KIP-320, KIP-595); None if the logs agree.
+        """
+        if last_epoch < 0:
+            return None
+        log = self.log
+        epoch, end = self.leader_epochs.end_of(last_epoch, log.next_offset)
+        if epoch < 0 or offset < log.start_offset:
+            raise OffsetOutOfRange(f"{self.at}: no offset {offset} after leader epoch {last_epoch}")
+        return None if epoch == last_epoch and end >= offset else (epoch, end)
+
+    # Deleting
+
+    @property
+    def low_watermark(self) -> int:
+        """The logs of all in-sync and eligible replicas start here or later."""
+        return self.role.low_watermark
+
+    def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None] | None:
+        """Done when the logs of all in-sync and eligible replicas start at `offset` or later; None: no others."""
+        return self.role.deleted_everywhere(offset, timeout_s)
+
+    @property
+    def retention_limit(self) -> int | None:
+        """Retention keeps the records from here on, which other replicas may not have; None: it may delete all."""
+        return self.role.retention_limit

@@ -13,12 +13,12 @@ from ottla.storage.catalog.entries import Topic
 from ottla.storage.catalog.rules import check_new_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.storage.catalog.catalog import Catalog, Edit
-    from ottla.storage.data_dir import DataDir
+    from ottla.storage.folder.data_dir import DataDir
     from ottla.storage.partition_log import PartitionLog
 
 _logger: Final = logging.getLogger(__name__)
@@ -74,15 +74,20 @@ class TopicState:
 
 class Topics:
     def __init__(
-        self, data_dir: DataDir, catalog: Catalog, config_for: Callable[[Mapping[str, str]], TopicConfig]
+        self,
+        data_dir: DataDir,
+        catalog: Catalog,
+        config_for: Callable[[Mapping[str, str]], TopicConfig],
+        sync: Callable[[Partition, int], Awaitable[None]],
     ) -> None:
         self._data_dir = data_dir
         self._catalog = catalog
         self._config_for = config_for
+        self._sync = sync
         self.by_name: dict[str, TopicState] = {}
         self.by_id: dict[bytes, TopicState] = {}
         self.attach: Callable[[TopicState, Partition], None] | None = None
-        """In a cluster: called for each new partition, before anybody can ask for it."""
+        """In a cluster: called for each new partition, before it is used."""
         self.version = 0
         """Grows with every change, so that who keeps something made of topics knows when to make it anew."""
 
@@ -150,16 +155,12 @@ class Topics:
                 if partition.is_open:
                     yield partition
 
-    def all_partitions(self) -> Iterator[Partition]:
-        """Those that are kept here, in a cluster, else all."""
+    def partitions_here(self) -> Iterator[Partition]:
+        """Those with a replica on this broker: all, unless it is one of several."""
         for state in self.by_name.values():
             for partition in state.partitions:
                 if partition.is_here:
                     yield partition
-
-    def partitions_here(self) -> Iterator[Partition]:
-        """Those that this broker keeps: all, unless it is one of many."""
-        return (partition for partition in self.all_partitions() if partition.is_here)
 
     # Changing
 
@@ -192,8 +193,7 @@ class Topics:
         del self.by_id[state.raw_id]
         self.version += 1
         for partition in state.partitions:
-            for wait in tuple(partition.waits):
-                wait.end()
+            partition.waits.end()
         # Where a folder stays, the topic is deleted all the same; the next start finds it and sets it aside.
         return self._data_dir.delete_partitions(partition.at for partition in state.partitions)
 
@@ -229,4 +229,4 @@ class Topics:
             except DataDirError as unusable:
                 raise StorageError(str(unusable)) from unusable
 
-        return Partition(at, state.config, open_log, partial(self._data_dir.facts, at))
+        return Partition(at, state.config, open_log, partial(self._data_dir.facts, at), self._sync)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span
 
-    from ottla.broker.answers import Answer, Handler
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Answer, Handler
+    from ottla.broker.requests.context import Context
     from ottla.broker.tracing_config import TracingConfig
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request

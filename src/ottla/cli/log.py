@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.key_files import with_key_file
+from ottla.cli.security.key_files import with_key_file
 from ottla.cli.summaries import Verbs
 from ottla.core.errors import ApiError, OttlaError
 from ottla.core.sealing import Sealer
 from ottla.records.compression import Compression
 from ottla.records.reader import RecordReader
 from ottla.storage import inspect
-from ottla.storage.folder_lock import LOCK, FolderLock
+from ottla.storage.folder.folder_lock import LOCK, FolderLock
 from ottla.storage.repair import damage_in
 from ottla.storage.repair import repair as remove_damage
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
     from ottla.records.reader import Record
     from ottla.storage.repair import Lost
-    from ottla.storage.scan import Decrypt
+    from ottla.storage.segment_files.scan import Decrypt
 
 FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
 

@@ -31,7 +31,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
-    from ottla.http.queue_config import QueuesConfig
+    from ottla.http.queues.config import QueuesConfig
     from ottla.http.registry_config import SchemaRegistryConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig

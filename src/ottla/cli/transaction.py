@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.arguments import existing, topics_and_partitions
-from ottla.cli.asking_offsets import partitions_of
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.durations import Duration
+from ottla.cli.offsets.bounds import partitions_of
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import printable

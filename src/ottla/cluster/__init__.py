@@ -1,1 +1,1 @@
-"""Many brokers as one: who is there, who leads what, and who may say so."""
+"""Clusters: membership, the controller, leader election and the shared catalog."""

@@ -1,7 +1,7 @@
-"""Which nodes hold the partitions of a new or growing topic. Pure rules.
+"""Replica assignment for new or growing topics. Pure rules.
 
-Every node ends up with about as many replicas as every other, and is preferred as the leader of about as many
-partitions. Where every node names its rack, a partition's replicas are on as many racks as there are.
+Replicas and preferred leaders are spread evenly over the nodes. If every node has a rack, a partition's replicas are
+on as many racks as possible.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Load:
-    """How much every node holds already."""
+    """The current number of replicas and preferred leaders per node."""
 
     def __init__(self, states: Iterable[PartitionState] = ()) -> None:
         self.replicas: Counter[int] = Counter()
         self.preferred: Counter[int] = Counter()
         self.heirs: Counter[tuple[int, ...]] = Counter()
-        """How often a node is the next to lead what another is preferred to lead."""
+        """How often a node is the first follower of another preferred leader."""
         for state in states:
             self.add(state.target)
 
@@ -40,7 +40,7 @@ class Load:
 def assign(
     partitions: Iterable[int], factor: int, brokers: Mapping[int, BrokerInfo], load: Load
 ) -> list[tuple[int, ...]]:
-    """The replicas of each partition, the preferred leader first; `load` is brought up to date."""
+    """The replicas of each partition, the preferred leader first; updates `load`."""
     racks = _racks(brokers, load)
     usable = sum(map(len, racks))
     if factor > usable:
@@ -52,7 +52,7 @@ def assign(
 
 
 def _racks(brokers: Mapping[int, BrokerInfo], load: Load) -> list[_Rack]:
-    """The nodes of each rack, the one with the least to do first; all in one if some do not know their rack."""
+    """The nodes of each rack, the least loaded first; a single list if some have no rack."""
     usable = [broker for broker in brokers.values() if not broker.is_draining]
     knows_racks = all(broker.rack is not None for broker in usable)
     racks: dict[str | None, _Rack] = {}
@@ -74,7 +74,7 @@ def _assign_one(factor: int, racks: list[_Rack], load: Load) -> tuple[int, ...]:
         homes.append(home)
         chosen.append(heappop(racks[home])[2])
     leader = min(chosen, key=lambda node: (load.preferred[node], load.replicas[node], node))
-    # The first follower leads when the leader dies: not the same node for every partition.
+    # The first follower becomes leader when the leader dies: use different nodes for different partitions.
     followers = sorted((node for node in chosen if node != leader), key=lambda node: (load.heirs[leader, node], node))
     replicas = (leader, *followers)
     load.add(replicas)

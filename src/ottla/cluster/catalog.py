@@ -1,7 +1,7 @@
-"""The catalog of a cluster: ZooKeeper for what must last, a view in memory for what is asked.
+"""The catalog of a cluster: stored in ZooKeeper, with a view in memory for reads.
 
-A change is decided on the view and written on condition that what it was decided upon is still there. If somebody
-else was quicker, the view is brought up to date and the change is decided again.
+A change is computed from the view, and written on condition that the nodes it was computed from are unchanged. After a
+conflict, the view is updated and the change is computed again.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _SECTIONS: Final = tuple(f"{folder}/" for folder in CATALOG_FOLDERS)
 
 
 class SharedCatalog:
-    """See `storage.catalog.catalog.Catalog` for what each method promises.
+    """See `storage.catalog.catalog.Catalog` for the contract of each method.
 
-    Listeners are called in the mirror's thread. Methods that change something wait for ZooKeeper: not for that
-    thread, and not for an event loop that has others to serve.
+    Listeners are called in the mirror's thread. Methods that change something block on ZooKeeper: do not call them in
+    that thread, nor in an event loop.
     """
 
     def __init__(self, store: Store, mirror: Mirror, cluster_id: str) -> None:
@@ -72,7 +72,7 @@ class SharedCatalog:
         self._entries: dict[str, Entry] = {}
         self._listeners: list[Listener] = []
         self._telling_in: int | None = None
-        # Changes of this node one at a time: two of them would only get in each other's way.
+        # This node's changes run one at a time: concurrent ones would only conflict.
         self._changing = threading.Lock()
         mirror.listen(self._learn)
 
@@ -107,7 +107,7 @@ class SharedCatalog:
         return topic
 
     def grow_topic(self, topic_id: TopicId, partitions: int, assignments: Sequence[Sequence[int]] = ()) -> Topic:
-        """With the nodes of the new partitions where they were chosen by hand."""
+        """Including manually chosen replicas of the new partitions."""
 
         def decide(view: CatalogView) -> list[Change]:
             topic = view.topic_by_id(topic_id)
@@ -207,15 +207,15 @@ class SharedCatalog:
             except Conflict:
                 continue
             except Disconnected as lost:
-                raise StorageError(f"no producer ids could be had: {lost}") from lost
+                raise StorageError(f"could not allocate producer ids: {lost}") from lost
             return ProducerIdBlock(first, count)
-        raise StorageError("no producer ids could be had: others were always quicker")
+        raise StorageError("could not allocate producer ids: too many conflicting updates")
 
     def reseal(self) -> None:
-        """Passwords are verifiers here as everywhere, and who may read them is ZooKeeper's to say."""
+        """Passwords are always stored as verifiers; ZooKeeper's ACLs protect them."""
 
     def close(self) -> None:
-        """The connection is its owner's to close."""
+        """The owner of the connection closes it."""
 
     # Changing
 
@@ -228,11 +228,11 @@ class SharedCatalog:
                     if self._try(decide, layout):
                         return
                 except Disconnected as lost:
-                    raise StorageError(f"the catalog could not be changed: {lost}") from lost
-        raise StorageError("the catalog could not be changed: others were always quicker")
+                    raise StorageError(f"could not update the catalog: {lost}") from lost
+        raise StorageError("could not update the catalog: too many conflicting updates")
 
     def _try(self, decide: Decide, layout: Layout | None) -> bool:
-        """Whether it was done; what others did instead is in the view then."""
+        """Whether it was applied; otherwise the view now contains the conflicting changes."""
         changes = [change for change in decide(self._view) if change.before != change.after]
         if not changes:
             return True
@@ -252,7 +252,7 @@ class SharedCatalog:
         path = path_of(change.before)
         known = self._mirror.nodes.get(path)
         if known is None or read_entry(path, known.data) != change.before:
-            # Newer than the view it was decided on: a version that no node has makes it a conflict.
+            # Newer than the view: a version that no node has causes a conflict.
             return Delete(path, _NO_VERSION)
         if change.after is None:
             return Delete(path, known.version)
@@ -300,7 +300,7 @@ def _joined(before: Layout, added: Layout | None) -> Layout:
 
 
 def create_catalog(store: Store) -> str:
-    """Make sure that there is one, and give its cluster's id; ConfigError if it is a newer Ottla's."""
+    """Create it if necessary, and return the cluster id; raises ConfigError if it was written by a newer Ottla."""
     for _ in range(_MOST_TRIES):
         try:
             if (known := store.read(CLUSTER)) is not None:
@@ -316,12 +316,12 @@ def create_catalog(store: Store) -> str:
         except Conflict:
             continue
         except Disconnected as lost:
-            raise ConfigError(f"ZooKeeper did not answer: {lost}") from lost
-    raise ConfigError(f"ZooKeeper holds something else than a cluster of Ottla: there is no {CLUSTER}")
+            raise ConfigError(f"ZooKeeper does not respond: {lost}") from lost
+    raise ConfigError(f"the ZooKeeper path contains other data than an Ottla cluster: there is no {CLUSTER}")
 
 
 def _cluster_id(node: Node) -> str:
     about = from_json(node.data)
     if about["format"] > FORMAT:
-        raise ConfigError(f"ZooKeeper holds the format {about['format']} of a newer Ottla; this one reads {FORMAT}")
+        raise ConfigError(f"ZooKeeper contains format {about['format']} of a newer Ottla; this version reads {FORMAT}")
     return str(about["id"])

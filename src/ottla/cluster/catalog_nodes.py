@@ -1,4 +1,4 @@
-"""How entries of the catalog become nodes of ZooKeeper, and nodes become entries again."""
+"""Conversion between catalog entries and ZooKeeper nodes."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 MIN_ISR: Final = "min.insync.replicas"
 DRAINING: Final = "broker.draining"
-"""Our own config of a node: it is to be given nothing more, and to lead nothing that another can lead."""
+"""Ottla's config of a drained node: it gets no new replicas, and leads only if no other replica can."""
 _OF_A_NODE: Final = re.compile(rf"{CONFIGS}/{ConfigScope.BROKER.value}-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a topic is to be spread over nodes, beyond what every catalog knows of it."""
+    """The replica assignment of a topic, beyond what every catalog has."""
 
     factor: int = 1
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """The replicas of partitions for which they were chosen by hand."""
+    """The replicas of partitions with a manual assignment."""
 
 
 def topic_path(name: str) -> str:
-    """Names that would share their metrics' names share this one, so that only one of them can exist."""
+    """Topic names that collide in metrics names share this key, so that only one of them can exist."""
     return f"{TOPICS}/{metric_name(name)}"
 
 
 def path_of(entry: Entry) -> str:
-    """One for one: nobody else's, and the same for every state of the same thing."""
+    """A bijection: unique per entity, and stable over its states."""
     match entry:
         case Topic():
             return topic_path(entry.name)
@@ -80,9 +80,10 @@ def data_of(entry: Entry, layout: Layout | None = None) -> bytes:
         case Topic():
             return _topic_data(entry, layout or Layout())
         case ScramCredential():
-            return to_json(
-                [entry.user, entry.mechanism, entry.salt, entry.iterations, entry.stored_key, entry.server_key]
-            )
+            # Left out if there is none: nodes of earlier versions do not know of it.
+            expiry = [] if entry.expires_ms is None else [entry.expires_ms]
+            keys = [entry.stored_key, entry.server_key]
+            return to_json([entry.user, entry.mechanism, entry.salt, entry.iterations, *keys, *expiry])
         case DelegationToken():
             times = [entry.issued_ms, entry.expires_ms, entry.max_ms]
             return to_json([entry.id, entry.owner, entry.requester, entry.renewers, *times])
@@ -117,7 +118,7 @@ def read_entry(path: str, data: bytes) -> Entry:
             scope, resource, configs = told
             return ResourceConfigs(ConfigResource(ConfigScope(scope), resource), configs)
         case _:
-            raise ValueError(f"{path} holds no entry of the catalog")
+            raise ValueError(f"{path} is not a catalog entry")
 
 
 def _topic_data(topic: Topic, layout: Layout) -> bytes:
@@ -158,18 +159,18 @@ def _whole_number(text: str | None, otherwise: int) -> int:
 
 
 def node_of_configs(path: str) -> int | None:
-    """Whose configs are at this path, if they are those of one node."""
+    """The node whose configs are at this path, if any."""
     match = _OF_A_NODE.fullmatch(path)
     return None if match is None else int(match[1])
 
 
 def is_draining(data: bytes) -> bool:
-    """Whether the configs of a node say so."""
+    """Whether the node's configs mark it as drained."""
     return bool(from_json(data)[2].get(DRAINING) == "true")
 
 
 def _read_credential(told: list[Any]) -> ScramCredential:
-    user, mechanism, salt, iterations, stored_key, server_key = told
+    user, mechanism, salt, iterations, stored_key, server_key, *expiry = told
     return ScramCredential(
         user,
         ScramMechanism(mechanism),
@@ -177,6 +178,7 @@ def _read_credential(told: list[Any]) -> ScramCredential:
         iterations,
         base64.b64decode(stored_key),
         base64.b64decode(server_key),
+        *expiry,
     )
 
 

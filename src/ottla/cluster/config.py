@@ -1,4 +1,4 @@
-"""What can be set about the cluster that a broker belongs to."""
+"""Settings of the cluster."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ _SHORTEST_SESSION_MS: Final = 2_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
     zookeeper: str = ""
-    """The servers of ZooKeeper, `host:port[,host:port…][/path]`. Without any, this broker is alone."""
+    """The ZooKeeper connect string, `host:port[,host:port…][/path]`. Without it, this broker is standalone."""
     rack: str = ""
-    """Where this node is: replicas of a partition are kept on different racks."""
+    """The rack of this node: replicas of a partition are spread over racks."""
     session_timeout_ms: int = 6_000
-    """How long ZooKeeper waits for a silent node before others take over what it leads."""
+    """The ZooKeeper session timeout: partitions of a node that is silent for this long get other leaders."""
     connect_timeout_ms: int = 15_000
-    """How long a start waits for ZooKeeper."""
+    """The timeout of the first connection to ZooKeeper."""
     default_replication_factor: int = 1
-    """How many nodes hold a topic when nobody says."""
+    """The replication factor of topics that are created without one."""
     internal_replication_factor: int = 3
-    """How many nodes hold `__consumer_offsets` and its like; fewer if there are not so many."""
+    """The replication factor of internal topics such as `__consumer_offsets`; lower if there are fewer nodes."""
     leader_rebalance_interval_ms: int = 300_000
-    """How often the controller gives partitions back to the nodes preferred to lead them; 0 for never."""
+    """How often the controller elects preferred leaders; 0 for never."""
     node_listener: str = ""
-    """The protocol of the listener over which nodes copy from each other, such as SSL; else the first listener."""
+    """The protocol of the listener for replication between nodes, such as SSL; by default the first listener."""
     node_tls_ca: Path | None = None
-    """The certificates that other nodes' are checked against; with them nodes copy over TLS."""
+    """The CA certificates that verify other nodes; enables TLS between nodes."""
     node_tls_cert: Path | None = None
-    """This node's own certificate for other nodes."""
+    """This node's client certificate for other nodes."""
     node_tls_key: Path | None = None
-    """The key that belongs to it."""
+    """The key of node_tls_cert."""
     node_user: str = ""
-    """Log in to other nodes as this user, who needs the right to ClusterAction where there are ACLs."""
+    """The user for other nodes; with ACLs, it needs ClusterAction."""
     node_password: str = ""
-    """The password that belongs to it."""
+    """The password of node_user."""
     node_mechanism: Mechanism = "SCRAM-SHA-512"
-    """How nodes log in to each other."""
+    """The SASL mechanism between nodes."""
     zookeeper_tls_ca: Path | None = None
-    """The certificates that ZooKeeper's is checked against; with them the connection is encrypted."""
+    """The CA certificates that verify ZooKeeper; enables TLS."""
     zookeeper_tls_cert: Path | None = None
-    """This node's own certificate for ZooKeeper."""
+    """This node's client certificate for ZooKeeper."""
     zookeeper_tls_key: Path | None = None
-    """The key that belongs to it."""
+    """The key of zookeeper_tls_cert."""
     zookeeper_user: str = ""
-    """Log in to ZooKeeper as this user. Then nobody else may read or change what the cluster keeps there."""
+    """The ZooKeeper user. With it, only this user can read or change the cluster's nodes in ZooKeeper."""
     zookeeper_password: str = ""
-    """The password that belongs to it."""
+    """The password of zookeeper_user."""
     zookeeper_sasl: bool = False
-    """Log in with SASL (DIGEST-MD5), not with ZooKeeper's own digest scheme."""
+    """Use SASL (DIGEST-MD5) instead of ZooKeeper's digest scheme."""
 
     def __post_init__(self) -> None:
         if self.session_timeout_ms < _SHORTEST_SESSION_MS:
@@ -63,6 +63,6 @@ class ClusterConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for whose in ("zookeeper", "node"):
             if bool(getattr(self, f"{whose}_tls_cert")) != bool(getattr(self, f"{whose}_tls_key")):
-                raise ValueError(f"{whose}_tls_cert and {whose}_tls_key go together")
+                raise ValueError(f"{whose}_tls_cert and {whose}_tls_key must be set together")
         if self.zookeeper_sasl and not self.zookeeper_user:
             raise ValueError("zookeeper_sasl needs zookeeper_user and zookeeper_password")

@@ -1,4 +1,4 @@
-"""From where a cluster is kept to a copy of all that is held there."""
+"""Connect to the catalog of a cluster and load a copy of it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Connected:
 
 
 def connect(config: ClusterConfig, given: Store | None = None) -> Connected:
-    """Connect to ZooKeeper, or to what is given, and read everything. One that holds nothing is made ready.
+    """Connect to ZooKeeper, or to the given store, and load everything. An empty store is initialised.
 
-    ConfigError if it cannot be.
+    Raises ConfigError on failure.
     """
     store = given or _zookeeper(config)
     store.open()
@@ -42,7 +42,8 @@ def connect(config: ClusterConfig, given: Store | None = None) -> Connected:
         mirror.fill(config.connect_timeout_ms / 1000)
     except Disconnected as lost:
         store.close()
-        raise ConfigError(f"{'ZooKeeper' if given is None else 'the catalog'} cannot be used: {lost}") from lost
+        where = "ZooKeeper" if given is None else "the supervisor"
+        raise ConfigError(f"could not load the catalog from {where}: {lost}") from lost
     except BaseException:
         store.close()
         raise
@@ -50,6 +51,6 @@ def connect(config: ClusterConfig, given: Store | None = None) -> Connected:
 
 
 def _zookeeper(config: ClusterConfig) -> Store:
-    from ottla.cluster.zookeeper import ZooKeeper  # kazoo is there only where it is used
+    from ottla.cluster.zookeeper import ZooKeeper  # kazoo is an optional dependency
 
     return ZooKeeper(config)

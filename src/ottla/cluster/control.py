@@ -1,4 +1,4 @@
-"""Being the controller, or waiting to be: notices what has changed, and has the decisions carried out."""
+"""The controller task: takes part in the controller election, and runs decisions after changes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Control:
             try:
                 await self._cluster.work(controller.resign)
             except Disconnected:
-                _logger.info("could not resign; the session's end will do it")
+                _logger.info("could not resign as controller; the end of the session will")
 
     def noticed(self, change: ViewChange) -> None:
         before, after = change.before, change.after
@@ -75,11 +75,11 @@ class Control:
             try:
                 await self._turn()
             except Deposed:
-                _logger.warning("another node is the controller now")
+                _logger.warning("no longer the controller: another node was elected")
                 self._controller = None
                 self._wake.set()
             except Disconnected as lost:
-                _logger.warning("the controller waits for the catalog: %s", lost)
+                _logger.warning("the controller is waiting for the catalog: %s", lost)
                 self._is_all_touched = True
                 await self._look_again_soon()
 
@@ -138,4 +138,4 @@ class Control:
             try:
                 await self._cluster.work(lambda: controller.carry_out(wanted))  # noqa: B023 - awaited at once
             except (Deposed, Disconnected) as failed:
-                _logger.info("leaders stay where they are: %r", failed)
+                _logger.info("could not elect preferred leaders: %r", failed)

@@ -1,7 +1,7 @@
-"""The one node that decides: elected through ZooKeeper, and fenced by the epoch of its election.
+"""The controller: elected through ZooKeeper, and fenced by its controller epoch.
 
-Whatever it writes is checked against the node that counts controllers, in the same transaction. One that was
-deposed and does not know it yet can change nothing.
+Every write is conditional on the controller epoch's node, in the same transaction, so that a deposed controller cannot
+change anything.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _MOST_AT_ONCE: Final = 500
-"""Operations in a transaction, which must stay well below the megabyte that ZooKeeper takes at once."""
+"""Operations per transaction, which must stay well below ZooKeeper's limit of one megabyte."""
 
 
 class Deposed(Exception):  # noqa: N818
-    """Another node decides now."""
+    """Another node is the controller now."""
 
 
 class Controller:
-    """What a node may do while it is the controller. Waits for ZooKeeper: it runs in a worker thread."""
+    """The operations of the active controller. They block on ZooKeeper: call them in a worker thread."""
 
     def __init__(self, store: Store, mirror: Mirror, epoch_version: int) -> None:
         self._store = store
@@ -49,7 +49,7 @@ class Controller:
 
     @classmethod
     def elect(cls, store: Store, mirror: Mirror, node_id: int) -> Controller | None:
-        """Become the controller, unless another is."""
+        """Become the controller, unless another node is."""
         if store.read(CONTROLLER) is not None:
             return None
         known = store.read(CONTROLLER_EPOCH)
@@ -65,7 +65,7 @@ class Controller:
             )
         except Conflict:
             return None
-        _logger.info("node %d is the controller, the %d. of the cluster", node_id, epoch)
+        _logger.info("node %d became controller with epoch %d", node_id, epoch)
         mirror.refresh([CONTROLLER, CONTROLLER_EPOCH], store.timeout_s)
         return cls(store, mirror, known.version + 1)
 
@@ -76,9 +76,9 @@ class Controller:
             return
 
     def carry_out(self, wanted: list[Step]) -> None:
-        """As many of these as still fit. What does not has been changed by others, and is decided again then.
+        """Apply those changes that do not conflict. Conflicting ones were changed by others, and are decided again.
 
-        Deposed: nothing of it, and nothing more.
+        Raises Deposed if none was applied.
         """
         begun = {step.state.topic_id: step.state.topic for step in wanted if isinstance(step, CreateState)}
         self._commit(
@@ -93,15 +93,15 @@ class Controller:
         self._mirror.refresh([_path(step) for step in wanted], self._store.timeout_s)
 
     def _without_states_of_topics(self, wanted: list[Step]) -> list[Step]:
-        """Delete the states of topics that are gone, and not of those that this node has not heard of yet."""
+        """Delete the states of deleted topics, but not of topics that this node has not seen yet."""
         doomed = {step.key.topic_id for step in wanted if isinstance(step, DeleteState)}
         gone = {topic_id for topic_id in doomed if self._is_gone(topic_id)}
         return [step for step in wanted if not isinstance(step, DeleteState) or step.key.topic_id in gone]
 
     def _is_gone(self, topic_id: TopicId) -> bool:
-        """A topic is there before its states, and its id is never used again: once it is gone, it stays so."""
+        """A topic is created before its states, and its id is never reused: once deleted, it stays deleted."""
         folder = self._store.read(partitions_path(topic_id))
-        if folder is None or not folder.data:  # an older release did not write which topic it is of
+        if folder is None or not folder.data:  # an older release did not store the topic's name
             return True
         topic = self._store.read(from_json(folder.data)["topic"])
         return topic is None or read_wanted(topic.data).id != topic_id

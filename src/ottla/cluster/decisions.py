@@ -1,7 +1,7 @@
-"""What a controller has to change about a cluster, given all that is known of it. Pure rules.
+"""The controller's decisions, given the state of the cluster. Pure rules.
 
-Asked again after every change, it answers only with what is left to do: a controller that takes over in the
-middle of something goes on where the last one ended.
+Called after every change, they return only the remaining changes: a new controller continues where the last one
+stopped.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WantedTopic:
-    """What a topic's creator asked for."""
+    """The requested properties of a topic."""
 
     id: TopicId
     name: str
     partitions: int
     factor: int
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Of partitions whose replicas were chosen by hand."""
+    """Manually assigned replicas."""
     allows_unclean: bool | None = None
-    """Whether one that lacks records may lead; None for what is usual in the cluster."""
+    """Whether an out-of-sync replica may become leader; None for the cluster's default."""
     min_isr: int = 1
-    """Its own min.insync.replicas."""
+    """The topic's min.insync.replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """All that decisions are made of. None of what was touched means everything."""
+    """The input of decisions. `touched` None means everything."""
 
     view: ClusterView
     topics: Mapping[TopicId, WantedTopic]
     orphans: frozenset[PartitionKey] = frozenset()
-    """Partitions that have a state and whose topic is gone."""
+    """Partitions that have a state but whose topic was deleted."""
     touched_partitions: frozenset[PartitionKey] | None = None
     touched_topics: frozenset[TopicId] | None = None
     allows_unclean: bool = False
@@ -89,7 +89,7 @@ Step: TypeAlias = CreateState | ChangeState | DeleteState
 def steps(
     view: ClusterView, allows_unclean: Callable[[TopicId], bool], touched: Iterable[PartitionKey] | None = None
 ) -> list[Step]:
-    """What existing partitions need; with `touched` only these, where no node came or went."""
+    """Changes of existing partitions; with `touched` only of these, if no node came or left."""
     keys = view.partitions.keys() if touched is None else [key for key in touched if key in view.partitions]
     done: list[Step] = []
     for key in keys:
@@ -102,7 +102,7 @@ def steps(
 
 
 def creations(view: ClusterView, topics: Iterable[WantedTopic]) -> list[Step]:
-    """States for the partitions that have none yet. Where too few nodes are there it waits for more."""
+    """States of partitions that have none yet. With too few nodes, it waits for more."""
     wanting = [(topic, missing) for topic in topics if (missing := _missing(view, topic))]
     if not wanting:
         return []
@@ -127,7 +127,7 @@ def _missing(view: ClusterView, topic: WantedTopic) -> list[int]:
 
 
 def rebalanced(view: ClusterView) -> list[Step]:
-    """Every partition that its preferred replica could lead and does not, led by it."""
+    """Elect the preferred leader of every partition that has another leader, if it is eligible."""
     done: list[Step] = []
     for before in view.partitions.values():
         if before.leader == before.target[0] or before.is_reassigning:

@@ -1,8 +1,8 @@
-"""Who leads a partition. Pure rules: a state and who is there in, the next state out.
+"""Leader election of a partition. Pure rules: a state and the live nodes in, the next state out.
 
-Only a replica that is in sync may lead: it has everything that was acknowledged. It is in sync with the data folder
-with which it joined the ISR; with another, or an older copy of it, it lacks records. With every new leader the epoch
-grows, and what the old one still says is refused.
+Only an in-sync replica may become leader: it has all acknowledged records. ISR membership is bound to the data folder
+with which the replica joined; with another folder, or an older copy of it, it lacks records. Every new leader gets a
+new leader epoch, which fences its predecessor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def first_state(
     topic_id: TopicId, topic: str, partition: int, replicas: Sequence[int], brokers: Brokers
 ) -> PartitionState:
-    """Of a partition that was not there before: whoever of its replicas is there is in sync, since it is empty."""
+    """The state of a new partition: all live replicas are in sync, because it is empty."""
     present = tuple(node for node in replicas if node in brokers)
     leader = present[0] if present else NO_NODE
     isr = present or tuple(replicas)
@@ -40,7 +40,7 @@ def first_state(
 
 
 def settle(state: PartitionState, brokers: Brokers, *, allow_unclean: bool = False) -> PartitionState:
-    """What the state must become now that these nodes are there; itself if it may stay."""
+    """The state with these live nodes; unchanged if it is still valid."""
     if in_sync := in_sync_there(state, brokers):
         leader = state.leader if _may_stay(state, in_sync, brokers) else _first_in_sync(state, in_sync, brokers)
         return _led_by(state, leader, in_sync, brokers)
@@ -51,23 +51,23 @@ def settle(state: PartitionState, brokers: Brokers, *, allow_unclean: bool = Fal
         survivor = _survivor(state, brokers)
         if survivor != NO_NODE:
             return _led_by(replace(state, folders=(), isr=(survivor,), eligible=()), survivor, (survivor,), brokers)
-    # The last who were in sync stay named: only they may lead when they come back.
+    # The last in-sync replicas stay in the ISR: only they may become leader when they return.
     return _led_by(state, NO_NODE, state.isr, {})
 
 
 def _survivor(state: PartitionState, brokers: Brokers) -> int:
-    """Who leads if records have to be lost. One that came back with another folder has the least."""
+    """The leader of an unclean election. A replica with another folder has the fewest records."""
     present = [node for node in state.replicas if node in brokers and state.key not in brokers[node].offline]
     return min(present, key=lambda node: node in state.isr, default=NO_NODE)
 
 
 def in_sync_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
-    """The in-sync replicas that are online, with the folder with which they joined: any of them may lead."""
+    """The in-sync replicas that are online, with the folder with which they joined: any of them may become leader."""
     return tuple(node for node in state.isr if node in brokers and _is_online(state, brokers[node]))
 
 
 def eligible_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
-    """The same of replicas that are not in sync and have all that was committed (KIP-966)."""
+    """The same for eligible replicas that are not in the ISR but have all committed records (KIP-966)."""
     return tuple(
         node
         for node in state.eligible
@@ -110,7 +110,7 @@ def _led_by(state: PartitionState, leader: int, isr: tuple[int, ...], brokers: B
 
 
 def _eligible(state: PartitionState, isr: tuple[int, ...]) -> tuple[int, ...]:
-    """Members that leave an ISR that is smaller than min.insync.replicas, until it has enough again."""
+    """Members that leave an ISR smaller than min.insync.replicas, until it is large enough again."""
     if len(isr) >= min(state.min_isr, len(state.replicas)):
         return ()
     left = dict.fromkeys((*state.eligible, *state.isr))
@@ -118,7 +118,7 @@ def _eligible(state: PartitionState, isr: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _folders(state: PartitionState, members: tuple[int, ...], brokers: Brokers) -> tuple[tuple[int, str], ...]:
-    """Those that are known, and of members of whom it is not known yet those that they have."""
+    """Known folders, and the current folders of members without a known one."""
     noted = ((node, state.folder_of(node) or (brokers[node].folder if node in brokers else "")) for node in members)
     return tuple((node, folder) for node, folder in noted if folder)
 
@@ -126,45 +126,47 @@ def _folders(state: PartitionState, members: tuple[int, ...], brokers: Brokers) 
 def with_isr(
     state: PartitionState, isr: tuple[int, ...], brokers: Brokers, lost: Container[int] = ()
 ) -> PartitionState:
-    """With this ISR, under the same leader: a replica joins with the folder that it has now.
+    """The state with this ISR, under the same leader: a replica joins with its current folder.
 
-    Those that were seen to have `lost` committed records are not eligible.
+    Replicas with `lost` committed records are not eligible.
     """
     kept = tuple(node for node in state.isr if node in isr or node not in lost)
     eligible = tuple(node for node in state.eligible if node not in lost)
-    # A replica that joins from among the eligible ones has come back, maybe with another folder.
+    # An eligible replica that rejoins may have come back with another folder.
     joined = tuple((node, folder) for node, folder in state.folders if node in state.isr or node not in isr)
     after = _led_by(replace(state, isr=kept, eligible=eligible, folders=joined), state.leader, isr, brokers)
     return state if after == state else after
 
 
 def prefer(state: PartitionState, brokers: Brokers) -> PartitionState:
-    """Led by its first replica, if that is there and in sync."""
+    """The state with the preferred leader, if it is live and in sync."""
     preferred = state.target[0]
     if state.leader == preferred:
-        raise ElectionNotNeeded(f"{state.topic}-{state.partition} is led by {preferred} already")
+        raise ElectionNotNeeded(f"{state.topic}-{state.partition} already has its preferred leader {preferred}")
     if preferred not in in_sync_there(state, brokers) or brokers[preferred].is_draining:
         raise PreferredLeaderNotAvailable(
-            f"node {preferred}, preferred to lead {state.topic}-{state.partition}, is away or not in sync"
+            f"the preferred leader {preferred} of {state.topic}-{state.partition} is offline or not in the ISR"
         )
     return _led_by(state, preferred, state.isr, brokers)
 
 
 def elect_anyone(state: PartitionState, brokers: Brokers) -> PartitionState:
-    """Asked for by an operator: if nobody leads, whoever is there, even if acknowledged records are lost by it."""
+    """Requested by an operator: if there is no leader, elect any live replica, even if acknowledged records are
+    lost."""
     if state.leader in brokers:
-        raise ElectionNotNeeded(f"{state.topic}-{state.partition} is led by {state.leader}")
+        raise ElectionNotNeeded(f"{state.topic}-{state.partition} has the leader {state.leader}")
     elected = settle(state, brokers, allow_unclean=True)
     if elected.leader == NO_NODE:
-        raise EligibleLeadersNotAvailable(f"no replica of {state.topic}-{state.partition} is there")
+        raise EligibleLeadersNotAvailable(f"no replica of {state.topic}-{state.partition} is online")
     return elected
 
 
 def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
-    """With `node` neither leading nor in sync, if another that is there can take over; else led by nobody.
+    """The state without `node` as leader or ISR member, if another live member can take over; otherwise without a
+    leader.
 
-    For a node that leaves in order, one that comes back after a crash, and one whose log failed. Even if it is the only
-    one that may lead, it does so in an epoch of its own: what it lost has the offsets of what it will write.
+    For a node that shuts down, returns after a crash, or whose log failed. Even if it is the only one that may become
+    leader, it does so in a new epoch: records it lost have the offsets of the records it will append.
     """
     if node not in state.isr:
         return state
@@ -176,10 +178,10 @@ def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionStat
 
 
 def given_up(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
-    """With `node` out of the ISR if another member may have the records that it lost, even one that is away.
+    """The state without `node` in the ISR if another member may have the records that it lost, even an offline one.
 
-    For a replica that may lack acknowledged records: one that was not synced when the machine lost power, or whose log
-    failed. The last member stays, as in `without`: no replica is known to have more.
+    For a replica that may lack acknowledged records: unsynced when the machine lost power, or its log failed. The last
+    member stays, as in `without`: no replica is known to have more.
     """
     if node not in (*state.isr, *state.eligible):
         return state
@@ -190,7 +192,7 @@ def given_up(state: PartitionState, node: int, brokers: Brokers) -> PartitionSta
         kept = tuple(each for each in eligible if _may_have_its_records(state, each, brokers))
         if not kept:
             return without(replace(state, eligible=()) if state.eligible else state, node, brokers)
-        # They have all that was committed, and it does not.
+        # They have all committed records, and it does not.
         left = replace(state, isr=kept, eligible=tuple(each for each in eligible if each not in kept))
     return settle(left, {each: brokers[each] for each in brokers if each != node})
 
@@ -203,24 +205,24 @@ def _may_have_its_records(state: PartitionState, node: int, brokers: Brokers) ->
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """What is known of the replica of a broker that starts."""
+    """The replica's condition when its broker starts."""
 
     folder: str
     is_empty: bool = False
-    """Nothing of what it had is left."""
+    """All its records are lost."""
     may_lack_records: bool = False
-    """It may have lost records that were acknowledged and not synced."""
+    """Acknowledged but unsynced records may be lost."""
 
 
 def returned(state: PartitionState, node: int, replica: Returning, brokers: Brokers) -> PartitionState:
-    """With `node` back after a crash, or with another folder."""
+    """The state when `node` returns after a crash, or with another folder."""
     is_its_folder = has_its_folder(state, node, replica.folder)
     after = (given_up if replica.may_lack_records and is_its_folder else without)(state, node, brokers)
     was_ever_led = state.leader_epoch > 0 or state.leader != NO_NODE
     if replica.is_empty and is_its_folder and node in after.eligible:
         after = replace(after, eligible=tuple(each for each in after.eligible if each != node))
     if replica.is_empty and was_ever_led and node in after.isr and has_its_folder(after, node, replica.folder):
-        # What was in sync is not this: an older release did not note the folder, or the partition is gone from it.
+        # Not the folder that was in sync: an older release did not store its id, or the partition is missing from it.
         others = tuple((each, known) for each, known in after.folders if each != node)
         return replace(after, folders=(*others, (node, LOST_FOLDER)))
     return after

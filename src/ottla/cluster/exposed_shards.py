@@ -1,12 +1,12 @@
-"""Topics that are exposed over DMQP, in ZooKeeper, in the layout that clients of DMQ know.
+"""Topics exposed over DMQP, in ZooKeeper, in the layout of DMQ clients.
 
-/dmqp/topics/NAME                              what is exposed and who serves it, as JSON
-/dmqp/topics/NAME/sequence_id                  the next one when the shards were last bound
-/dmqp/topics/NAME/consumers/CONSUMER           goes with the session of the node that serves
-/dmqp/topics/NAME/shards/N/leader/HOST:PORT    the same
-/dmqp/topics/NAME/shards/N/replicas/HOST:PORT  the same: where the shard can be read, which is at its leader
+/dmqp/topics/NAME                              the exposed topic and the node that serves it, as JSON
+/dmqp/topics/NAME/sequence_id                  the next sequence id when the shards were last bound
+/dmqp/topics/NAME/consumers/CONSUMER           ephemeral, of the serving node
+/dmqp/topics/NAME/shards/N/leader/HOST:PORT    ephemeral
+/dmqp/topics/NAME/shards/N/replicas/HOST:PORT  ephemeral: where the shard can be read, which is its leader
 
-These wait for ZooKeeper, so they run in a worker thread.
+These functions block on ZooKeeper: call them in a worker thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXPOSED: Final = f"{_ROOT}/topics"
 
 
 def prepare(store: Store) -> None:
-    """Make sure of the folder; in a cluster that is older than it, too."""
+    """Create the parent nodes if they are missing, also in clusters of older releases."""
     for path in (_ROOT, EXPOSED):
         if store.read(path) is None:
             _try(store, Create(path))
@@ -40,7 +40,7 @@ class ExposedShards:
         self._mirror = mirror
 
     def known(self) -> dict[str, bytes]:
-        """By topic, from the copy that is kept in memory."""
+        """By topic, from the copy in memory."""
         start = len(EXPOSED) + 1
         nodes = tuple(self._mirror.nodes.items())
         return {path[start:]: node.data for path, node in nodes if path.startswith(f"{EXPOSED}/")}
@@ -61,7 +61,7 @@ class ExposedShards:
         self._mirror.refresh([path], self._store.timeout_s)
 
     def announce(self, topic: str, before: Sequence[str], endpoints: Sequence[str], sequence: int) -> None:
-        """Each shard is at its endpoint from now on, and no more where it was before."""
+        """Move each shard to its new endpoint."""
         base = f"{EXPOSED}/{topic}"
         self._delete(_endpoint_paths(base, before))
         for path in (f"{base}/sequence_id", f"{base}/consumers", f"{base}/shards"):
@@ -107,16 +107,16 @@ def _endpoint_paths(base: str, endpoints: Sequence[str]) -> list[str]:
 
 
 def _name(consumer: str) -> str:
-    """A slash would be another folder."""
+    """A slash would start a child node."""
     return consumer.replace("/", "_")
 
 
 def _try(store: Store, operation: Operation) -> bool:
-    """Whether it fitted: what is there already, or gone already, is as it should be."""
+    """Whether it succeeded; a node that exists or is deleted already is not an error."""
     try:
         store.commit([operation])
     except Conflict:
         return False
     except Disconnected as lost:
-        raise StorageError(f"ZooKeeper did not answer: {lost}") from lost
+        raise StorageError(f"ZooKeeper does not respond: {lost}") from lost
     return True

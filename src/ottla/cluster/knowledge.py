@@ -1,4 +1,4 @@
-"""What nodes of ZooKeeper say of the cluster, put together: from changed nodes to the next view. Nothing is asked."""
+"""Builds the next view of the cluster from changed ZooKeeper nodes. Performs no requests."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Knowledge:
         self.view = ClusterView()
         self.topics: dict[TopicId, WantedTopic] = {}
         self.orphans: set[PartitionKey] = set()
-        """Partitions that have a state and whose topic is gone."""
+        """Partitions that have a state but whose topic was deleted."""
         self.controller_version = -1
-        """Of the node that counts controllers."""
+        """The version of the controller epoch's node."""
         self.new_topics: set[TopicId] = set()
-        """Created or grown by the last change."""
+        """Topics that were created or grew by the last change."""
         self._topics_by_path: dict[str, WantedTopic] = {}
         self._states: dict[TopicId, dict[int, Node]] = {}
         self._brokers: dict[int, Node] = {}
@@ -85,7 +85,7 @@ class Knowledge:
     # Topics
 
     def _learn_topics(self, changed: Changed) -> set[TopicId]:
-        """The topics that came or went, or whose states are read differently now."""
+        """The topics that were created or deleted, or whose states changed."""
         self.new_topics = set()
         differing: set[TopicId] = set()
         for path, node in changed.items():
@@ -122,7 +122,7 @@ class Knowledge:
         return differing
 
     def _state(self, key: PartitionKey) -> PartitionState | None:
-        """As the view has it: None without a topic, and then it is an orphan."""
+        """The state for the view; None without a topic: an orphan."""
         node = self._states.get(key.topic_id, {}).get(key.partition)
         topic = self.topics.get(key.topic_id)
         self.orphans.discard(key)

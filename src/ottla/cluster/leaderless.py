@@ -23,9 +23,9 @@ class Leaderless(NamedTuple):
     partition: int
     isr: tuple[int, ...]
     replaced: tuple[int, ...]
-    """Members of the ISR that are available, with another data folder than the one with which they joined it."""
+    """Live ISR members whose data folder differs from the one with which they joined."""
     offline: tuple[int, ...] = ()
-    """Members of the ISR that are available, and whose log the disk fails."""
+    """Live ISR members with an offline log."""
 
     @property
     def reason(self) -> str:
@@ -40,15 +40,15 @@ class Leaderless(NamedTuple):
         accept = f"accept the loss of acknowledged records: ottla cluster elect {self.topic}:{self.partition} --unclean"
         if self.replaced:
             return (
-                f"{last}, and {_listed(self.replaced)} came back with another data folder, or an older copy of it. "
-                f"Restart it with the folder that it had, or {accept}"
+                f"{last}, and {_listed(self.replaced)} restarted with another data folder, or an older copy of it. "
+                f"Restart it with its original folder, or {accept}"
             )
         if self.offline:
             return (
-                f"{last}, and the log on {_listed(self.offline)} is offline because its disk fails (the broker's log "
-                f"says why). It is opened again when the disk works. If its records are gone, {accept}"
+                f"{last}, and the log on {_listed(self.offline)} is offline because of disk errors (see the broker's "
+                f"log). It is reopened when the disk works again. If its records are lost, {accept}"
             )
-        return f"{last}, which are not available. Start one of them. If they are gone for good, {accept}"
+        return f"{last}, which are offline. Start one of them. If they are lost permanently, {accept}"
 
 
 def leaderless(view: ClusterView) -> Iterator[Leaderless]:

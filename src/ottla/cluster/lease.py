@@ -1,8 +1,8 @@
-"""Until when this node may act as a leader without asking anybody. Pure rules over a monotonic clock.
+"""How long this node may act as a leader without contact to ZooKeeper. Pure rules over a monotonic clock.
 
-ZooKeeper ends a session when it has heard nothing from it for the session's timeout, so not before that time has
-passed since a question was *sent* that ZooKeeper answered. The lease ends a good deal sooner, by this node's own
-clock: whoever is elected then can be sure that this node has stopped.
+ZooKeeper expires a session when it has received nothing for the session timeout, so not before that time has passed
+since a request was *sent* that ZooKeeper answered. The lease ends well before, by this node's clock: when another
+leader is elected, this node has stopped.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 _SHARE: Final = 0.75
-"""Of the timeout. The rest covers clocks that run at different speeds, and what was begun just before the end."""
+"""Fraction of the timeout. The rest covers clock drift, and operations that started just before the end."""
 _QUESTIONS: Final = 6
-"""For each timeout: some may get lost, and the lease still does not end."""
+"""Per timeout: some may be lost without ending the lease."""
 
 
 class Lease:
@@ -28,11 +28,11 @@ class Lease:
         return max(self._until_s - now_s, 0.0)
 
     def answered(self, sent_s: float, timeout_s: float) -> None:
-        """ZooKeeper answered what was asked at that time, in a session of this timeout."""
+        """ZooKeeper answered a request sent at that time, in a session with this timeout."""
         self._until_s = max(self._until_s, sent_s + timeout_s * _SHARE)
 
     def end(self) -> None:
-        """The session is known to be over: a new one begins with a lease of its own."""
+        """The session is over: a new one starts with a new lease."""
         self._until_s = float("-inf")
 
 

@@ -1,6 +1,6 @@
-"""Being there: this node's entry in ZooKeeper, which goes with its session.
+"""This node's ephemeral registration in ZooKeeper.
 
-These wait for ZooKeeper, so they run in a worker thread.
+These functions block on ZooKeeper: call them in a worker thread.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _MOST_AT_ONCE: Final = 500
 
 
 def wait_for_number(store: Store, broker: BrokerInfo, patience_s: float) -> Node | None:
-    """Until no other node has this number; the entry that this one has. ConfigError: another does not go away.
+    """Wait until no other node is registered with this id; return this node's old entry. Raises ConfigError on timeout.
 
-    An entry that this very folder made is from before a restart: whoever holds the folder's lock may replace it.
+    An entry of the same data folder is from before a restart: the holder of the folder's lock may replace it.
     """
     waited_s = 0.0
     while (known := store.read(broker_path(broker.id))) is not None:
         if known.owner == store.session_id or folder_of_broker(known.data) == broker.folder:
             return known
         if waited_s > patience_s:
-            raise ConfigError(f"another node with the number {broker.id} is in the cluster already")
+            raise ConfigError(f"another node is registered with node id {broker.id}")
         threading.Event().wait(_LOOK_AGAIN_S)
         waited_s += _LOOK_AGAIN_S
     return None
 
 
 def register(store: Store, mirror: Mirror, broker: BrokerInfo, patience_s: float) -> None:
-    """Be there. ConfigError: another node with this number is."""
+    """Register; raises ConfigError if another node has this id."""
     path = broker_path(broker.id)
     while True:
         known = wait_for_number(store, broker, patience_s)
@@ -58,7 +58,7 @@ def register(store: Store, mirror: Mirror, broker: BrokerInfo, patience_s: float
 
 
 def update_registration(store: Store, mirror: Mirror, broker: BrokerInfo) -> None:
-    """Say something else of this node, which is registered; nothing if its session has ended meanwhile."""
+    """Update this node's registration; does nothing if its session has ended."""
     path = broker_path(broker.id)
     while (known := store.read(path)) is not None and known.owner == store.session_id:
         try:
@@ -79,7 +79,7 @@ def unregister(store: Store, node_id: int) -> None:
 def step_back(
     store: Store, mirror: Mirror, states: Iterable[PartitionState], rule: Callable[[PartitionState], PartitionState]
 ) -> int:
-    """Neither lead nor count as in sync, wherever the rule says so. How often others were quicker."""
+    """Leave the ISRs and leaderships that `rule` selects; returns the number of conflicts."""
     changes = [(state, after) for state in states if (after := rule(state)) is not state]
     misfits = sum(
         _commit_those_that_fit(store, changes[first : first + _MOST_AT_ONCE])

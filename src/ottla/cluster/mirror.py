@@ -1,8 +1,8 @@
-"""A copy of what ZooKeeper holds, kept fresh by watches, so that no request ever has to ask it.
+"""A copy of the nodes in ZooKeeper, kept current by watches, so that no request has to read ZooKeeper.
 
-A watch tells once, and only that something changed: the node is read anew, with a new watch. All results arrive in
-one thread, in the order in which ZooKeeper answered, so the copy never goes back. After the connection broke,
-everything is read again.
+A watch fires once, and only says that something changed: the node is read again, with a new watch. All results arrive
+in one thread, in the order of ZooKeeper's responses, so the copy never goes back. After a reconnect, everything is read
+again.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ottla.cluster.operations import Disconnected, Node
 from ottla.cluster.store import Session, Store
 
 OnChanges: TypeAlias = Callable[[Mapping[str, Node | None]], None]
-"""What differs from the last time: the nodes that came or changed, and None for those that went."""
+"""The differences: created and changed nodes, and None for deleted ones."""
 
 _MOST_AT_ONCE: Final = 2_000
 
 
 class Mirror:
     def __init__(self, store: Store, folders: Collection[str], leaves: Collection[str], nested: str) -> None:
-        """Of the children of `folders`, of the nodes `leaves`, and of the grandchildren of `nested`."""
+        """A copy of the children of `folders`, of the nodes `leaves`, and of the grandchildren of `nested`."""
         self.nodes: dict[str, Node] = {}
         self._store = store
         self._folders = dict.fromkeys(folders)
@@ -34,7 +34,7 @@ class Mirror:
         self._listeners: list[OnChanges] = []
         self._waiting: list[threading.Event] = []
         self._is_whole = threading.Event()
-        # Held while a question is asked, so that answers come in the order of their callbacks; and while one is
+        # Held while a request is sent, so that responses come in the order of their callbacks; and while one is
         # counted.
         self._lock = threading.RLock()
         self._open_questions = 0
@@ -43,21 +43,21 @@ class Mirror:
         store.listen(self._session_changed)
 
     def listen(self, listener: OnChanges) -> None:
-        """Called in one thread, and must not wait for ZooKeeper."""
+        """Called in one thread; must not block on ZooKeeper."""
         self._listeners.append(listener)
 
     def fill(self, timeout_s: float) -> None:
-        """Read everything, and wait until it is there."""
+        """Read everything, and wait for it."""
         self._read_all()
         self.wait_until_whole(timeout_s)
 
     def wait_until_whole(self, timeout_s: float) -> None:
-        """After the connection broke everything is read again, and this waits for the end of it."""
+        """Wait until everything has been read again after a reconnect."""
         if not self._is_whole.wait(timeout_s):
-            raise Disconnected("the catalog was not read in time")
+            raise Disconnected("timeout while reading the catalog")
 
     def refresh(self, paths: Collection[str], timeout_s: float) -> None:
-        """Wait until the copy of these is no older than this call. Not for kazoo's own threads."""
+        """Wait until the copy of these nodes is at least as new as this call. Not for kazoo's threads."""
         if not paths:
             return
         arrived = threading.Event()
@@ -67,9 +67,9 @@ class Mirror:
                 self._look(path)
             self._look(last, arrived)
         if not arrived.wait(timeout_s):
-            raise Disconnected("the catalog was not read in time")
+            raise Disconnected("timeout while reading the catalog")
 
-    # Asking
+    # Requests
 
     def _session_changed(self, session: Session) -> None:
         if session is Session.CONNECTED and self._round:
@@ -103,7 +103,7 @@ class Mirror:
         )
 
     def _look_out(self, path: str) -> None:
-        """A node that does not exist cannot be watched by reading it, and no folder that is listed tells of it."""
+        """A missing node cannot be watched by reading it, and no listed folder contains it."""
         asked_in = self._round
         self._open_questions += 1
         self._store.look_out(
@@ -118,7 +118,7 @@ class Mirror:
         self._open_questions += 1
         self._store.list(path, lambda names: self._listed(path, names), lambda: self._failed(asked_in), self._event)
 
-    # Answers, all of them in one thread
+    # Responses, all in one thread
 
     def _looked(self, path: str, node: Node | None, arrived: threading.Event | None) -> None:
         known = self.nodes.get(path)
@@ -157,7 +157,7 @@ class Mirror:
             self._answered()
 
     def _failed(self, asked_in: int) -> None:
-        """The connection broke; when it is back everything is asked again."""
+        """The connection was lost; everything is read again after a reconnect."""
         with self._lock:
             if asked_in == self._round:
                 self._is_broken = True

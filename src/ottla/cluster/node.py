@@ -1,6 +1,6 @@
-"""This node of a cluster, in the broker's event loop: the view, the lease, and what is asked of ZooKeeper.
+"""This node of a cluster, in the broker's event loop: the view, the lease, and requests to ZooKeeper.
 
-What waits for ZooKeeper runs in worker threads; what they and kazoo's threads learn is posted to the loop.
+Blocking requests run in worker threads; their results and kazoo's events are posted to the loop.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ottla.cluster.operations import Node
     from ottla.cluster.state import Losses, ViewListener
     from ottla.core.ids import Address, TopicId
-    from ottla.storage.folder_identity import FolderIdentity
+    from ottla.storage.folder.folder_identity import FolderIdentity
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -54,11 +54,11 @@ _MOST_TRIES: Final = 20
 _START_TRIES: Final = 5
 _MOST_COMPLAINTS: Final = 20
 _MARK_EVERY_S: Final = 60.0
-"""A copy of the data folder that is older than this is recognised when a node comes back with it after a crash."""
+"""A copy of the data folder older than this is detected when a node returns with it after a crash."""
 
 
 class JoinedCluster:
-    """See `state.Cluster` for what each method promises."""
+    """See `state.Cluster` for the contract of each method."""
 
     def __init__(self, connected: Connected, config: ClusterConfig, node_id: int, folder: FolderIdentity) -> None:
         self.node_id = node_id
@@ -81,7 +81,7 @@ class JoinedCluster:
         connected.mirror.listen(self._learnt)
         self._knowledge.learn(dict(connected.mirror.nodes))
 
-    # What is known
+    # Queries
 
     @property
     def view(self) -> ClusterView:
@@ -97,12 +97,12 @@ class JoinedCluster:
 
     @property
     def may_have_lost_power(self) -> bool:
-        """Whether the machine may have been restarted since this node was last here."""
+        """Whether the machine may have been restarted since this node last ran."""
         return not self._folder.is_on_same_machine
 
     @property
     def has_copied_folder(self) -> bool:
-        """Whether its data folder is a copy of the one that it had, and may be older."""
+        """Whether its data folder is a copy of the original, and may be older."""
         return self._folder.is_copy
 
     @property
@@ -135,14 +135,14 @@ class JoinedCluster:
             listener(change)
 
     def _announce(self) -> None:
-        """This node may lead again what the view says it leads."""
+        """This node may again lead the partitions that the view assigns to it."""
         mine = frozenset(state.key for state in self.view.held_by(self.node_id))
         self._tell(ViewChange(self.view, self.view, mine))
 
     # Starting and stopping
 
     async def start(self, listeners: Mapping[str, Address], free_bytes: int, losses: Losses = NO_LOSSES) -> None:
-        """Be there, for clients and other nodes."""
+        """Register this node for clients and other nodes."""
         with self._starting:
             self._loop = asyncio.get_running_loop()
         for changed in self._learnt_early:
@@ -156,18 +156,18 @@ class JoinedCluster:
             except Disconnected as gone:
                 if not tries_left:
                     raise ConfigError(f"could not register: the connection to ZooKeeper was lost: {gone}") from gone
-                _logger.warning("registering again: the connection to ZooKeeper was lost: %s", gone)
+                _logger.warning("retrying the registration: the connection to ZooKeeper was lost: %s", gone)
                 await self._wait_for_catalog()
         self._session.start()
         self.control.start()
         self._marking = self._loop.create_task(self._mark_now_and_then())
 
     async def _join(self, me: BrokerInfo, losses: Losses) -> None:
-        """Each step can be repeated: a connection that is lost on the way costs time and not the start."""
+        """Each step can be repeated: a lost connection delays the start but does not fail it."""
         registration = await self.work(lambda: self._begin(me))
         self._me = replace(me, registration=registration)
         await self._step_back_as_one_that_returns(losses)
-        # Only now: a crash before this must find again that unsynced records may be lost.
+        # Only now: after a crash before this point, the next start must again assume that unsynced records are lost.
         await self.work(self._folder.note_machine)
         await self._register()
 
@@ -178,12 +178,12 @@ class JoinedCluster:
             await self.work(lambda: self._connected.mirror.wait_until_whole(timeout_s))
 
     def _begin(self, me: BrokerInfo) -> int:
-        """From here on, what a former process of this node said does not count; the number of this start."""
+        """Invalidate requests of former processes of this node; returns the number of this start."""
         store, mirror = self._connected.store, self._connected.mirror
         wait_for_number(store, me, store.timeout_s * 2)
         registration = fence(store, self.node_id)
         mark(store, self.node_id, self._folder)
-        # Only now is it known that no leader can let this node join by what it heard from its former process.
+        # Only now can no leader add this node to the ISR because of fetches of its former process.
         mirror.refresh([partition_path(state.key) for state in self.view.held_by(self.node_id)], store.timeout_s)
         return registration
 
@@ -198,18 +198,18 @@ class JoinedCluster:
             return election.returned(state, node, replica, self.view.brokers)
 
         while not await self._step_back(rule):
-            _logger.warning("leaving ISRs again: they were changed by others at the same time")
+            _logger.warning("retrying to leave ISRs: they were changed concurrently")
         self._complain_of_lost_partitions()
 
     def _complain_of_lost_partitions(self) -> None:
-        """Of those that only this node could lead, with a folder that it does not have."""
+        """The partitions that only this node could lead, with a folder that it does not have."""
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
         left = [state for state in self.view.held_by(self.node_id) if self.node_id in state.isr]
         lost = [state for state in left if not election.has_its_folder(state, self.node_id, self.folder_id)]
         for state in lost[:_MOST_COMPLAINTS]:
             _logger.error("%s", why_leaderless(state, {**self.view.brokers, self.node_id: self._me}))
         if len(lost) > _MOST_COMPLAINTS:
-            _logger.error("%d more partitions are without a leader for the same reason", len(lost) - _MOST_COMPLAINTS)
+            _logger.error("%d more partitions have no leader for the same reason", len(lost) - _MOST_COMPLAINTS)
 
     async def _mark_now_and_then(self) -> None:
         while True:
@@ -220,7 +220,7 @@ class JoinedCluster:
         try:
             await self.work(lambda: mark(self._connected.store, self.node_id, self._folder))
         except (Conflict, Disconnected) as failed:
-            _logger.info("could not note the generation of the data folder: %s", failed)
+            _logger.info("could not store the generation of the data folder: %s", failed)
 
     async def _register(self) -> None:
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
@@ -230,12 +230,12 @@ class JoinedCluster:
         self._session.registered()
 
     async def _registered_anew(self) -> None:
-        """In a new session, once all that others did meanwhile has been read."""
+        """In a new session, once all changes by others have been read."""
         await self.work(lambda: self._connected.mirror.wait_until_whole(self._connected.store.timeout_s))
         await self._register()
 
     async def stop(self) -> None:
-        """Leave in order: what this node leads is led by others before it goes."""
+        """Controlled shutdown: hand over leadership before leaving."""
         await self.control.stop()
         if self._marking is not None:
             self._marking.cancel()
@@ -246,7 +246,7 @@ class JoinedCluster:
                 await self._mark()
                 await self.work(lambda: unregister(self._connected.store, self.node_id))
             except Disconnected as lost:
-                _logger.warning("left without a word to the catalog: %s", lost)
+                _logger.warning("could not hand over leadership before shutdown: %s", lost)
         await self._session.stop()
 
     def close(self) -> None:
@@ -254,7 +254,8 @@ class JoinedCluster:
         self._connected.close()
 
     async def _step_back(self, rule: Callable[[PartitionState], PartitionState]) -> bool:
-        """Again where others were quicker, as when several nodes leave at once; whether it was done everywhere."""
+        """Retry after conflicts, for example when several nodes leave at once; whether all leaderships were handed
+        over."""
         for _ in range(_MOST_TRIES):
             states = [
                 state for state in self.view.held_by(self.node_id) if self.node_id in (*state.isr, *state.eligible)
@@ -269,7 +270,7 @@ class JoinedCluster:
     # Changing
 
     async def work(self, what: Callable[[], T]) -> T:
-        """What waits for ZooKeeper, in a thread of its own."""
+        """Run a blocking request in a separate thread."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, what)
 
     async def change_isr(
@@ -282,12 +283,13 @@ class JoinedCluster:
     ) -> PartitionState:
         state, brokers = self._state(at), self.view.brokers
         if state.leader != self.node_id or state.leader_epoch != leader_epoch:
-            raise NotLeaderOrFollower(f"{state.topic}-{state.partition} is led by {state.leader}")
+            raise NotLeaderOrFollower(f"{state.topic}-{state.partition} has the leader {state.leader}")
         if self.is_fenced:
-            raise NotInSession("this node is cut off from the catalog")
+            raise NotInSession("this node has no connection to the catalog")
         if state.version != expected_version:
             raise InvalidUpdateVersion(f"{state.topic}-{state.partition} is at version {state.version}")
-        # A broker that is away, has registered again since the leader heard from it, or is offline cannot join.
+        # A broker that is offline, or has registered again since its last fetch, or has an offline replica, cannot
+        # join.
         joining = {
             node
             for node, epoch in new_isr.items()
@@ -339,17 +341,17 @@ class JoinedCluster:
         except Disconnected as lost:
             raise NotInSession(str(lost)) from lost
         if not is_done:
-            raise InvalidUpdateVersion(f"{before.topic}-{before.partition} was changed by another meanwhile")
+            raise InvalidUpdateVersion(f"{before.topic}-{before.partition} was changed concurrently")
         return self._state(before.key)
 
     def _state(self, at: PartitionKey) -> PartitionState:
         state = self.view.partitions.get(at)
         if state is None:
-            raise UnknownTopicOrPartition(f"there is no partition {at.partition} of a topic with this id")
+            raise UnknownTopicOrPartition(f"no partition {at.partition} in a topic with this id")
         return state
 
     async def _change(self, at: PartitionKey, rule: Callable[[PartitionState], PartitionState]) -> PartitionState:
-        """Decided again as often as somebody else is quicker."""
+        """Decide again after each conflict."""
         for _ in range(_MOST_TRIES):
             before = self._state(at)
             after = rule(before)
@@ -359,7 +361,7 @@ class JoinedCluster:
                 return await self._put(before, after)
             except InvalidUpdateVersion:
                 continue
-        raise InvalidUpdateVersion("others were always quicker")
+        raise InvalidUpdateVersion("too many conflicting updates")
 
     async def alter_reassignments(self, targets: Mapping[PartitionKey, Sequence[int] | None]) -> None:
         for at, target in targets.items():
@@ -374,7 +376,7 @@ class JoinedCluster:
         return await self._change(at, lambda state: rule(state, self.view.brokers))
 
     async def until_led(self, topic_id: TopicId, partitions: int, timeout_ms: int) -> None:
-        """Wait until the view shows a leader of every partition; RequestTimedOut if it does not come to that."""
+        """Wait until the view has a leader for every partition; raises RequestTimedOut."""
         keys = [PartitionKey(topic_id, index) for index in range(partitions)]
 
         def are_led() -> bool:
@@ -393,6 +395,6 @@ class JoinedCluster:
                     changed.clear()
                     await changed.wait()
         except TimeoutError:
-            raise RequestTimedOut("created, but not every partition has a leader yet") from None
+            raise RequestTimedOut("created, but some partitions have no leader yet") from None
         finally:
             self._listeners.remove(wake)

@@ -1,16 +1,16 @@
-"""What is kept where in ZooKeeper, and how it is written: JSON, a node for each thing that changes by itself.
+"""The layout of ZooKeeper: JSON, with one node per entity.
 
-/cluster                    its id, and the format of all this
-/registrations/N            its version counts the starts of node N, and fences what was decided about earlier ones
+/cluster                    the cluster id and the format version
+/registrations/N            its version is the number of starts of node N, which fences decisions about earlier ones
 /data_folders/ID            how recent the data folder with this id is
-/brokers/N                  node N is there (goes with its session)
-/controller                 who decides (goes with its session)
-/controller_epoch           how often that has changed; its version is what every decision is checked against
-/topics/NAME                a topic as it was asked for
-/partitions/TOPIC_ID/N      who holds and who leads a partition
-/credentials, /tokens, /acls, /quotas, /configs      the rest of the catalog, an entry in each node
-/producer_ids               the first that has not been handed out
-/dmqp/topics/NAME           what is exposed over DMQP (`exposed_shards`)
+/brokers/N                  registration of node N (ephemeral)
+/controller                 the active controller (ephemeral)
+/controller_epoch           the controller epoch; its version guards every decision
+/topics/NAME                a topic
+/partitions/TOPIC_ID/N      replicas, leader and ISR of a partition
+/credentials, /tokens, /acls, /quotas, /configs      the rest of the catalog, one node per entry
+/producer_ids               the next producer id to assign
+/dmqp/topics/NAME           topics exposed over DMQP (`exposed_shards`)
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def read_broker(node_id: int, data: bytes, created: int, *, is_draining: bool) -
 
 
 def folder_of_broker(data: bytes) -> str:
-    """The id of the data folder that the node had when it registered."""
+    """The id of the node's data folder when it registered."""
     return str(from_json(data)["folder"])
 
 

@@ -1,4 +1,4 @@
-"""Changes to ZooKeeper as values: a list of them happens whole or not at all."""
+"""Changes to ZooKeeper as values: a list of them is applied atomically."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Create:
     path: str
     data: bytes = b""
     is_ephemeral: bool = False
-    """It goes with the session that made it."""
+    """It is deleted when the session that created it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Nothing happens unless this node is at this version."""
+    """A condition: this node has this version."""
 
     path: str
     version: int
@@ -42,24 +42,24 @@ Operation: TypeAlias = Create | Put | Delete | Check
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What ZooKeeper holds at a path, at one moment."""
+    """A node's state in ZooKeeper at one moment."""
 
     data: bytes
     version: int
     created: int
-    """The transaction that created it: one that was deleted and created again has another."""
+    """The transaction that created it: a re-created node has another one."""
     owner: int = 0
-    """The session that it goes with, if it is ephemeral."""
+    """The session that owns it, if it is ephemeral."""
 
 
-class Conflict(Exception):  # noqa: N818 - nothing is wrong: somebody else was quicker
-    """What the change was decided upon is no longer so: the operation at `index` did not fit, and none was done."""
+class Conflict(Exception):  # noqa: N818 - not an error: another node was faster
+    """A condition does not hold any more: the operation at `index` failed, and none was applied."""
 
     def __init__(self, index: int, operation: Operation) -> None:
-        super().__init__(f"operation {index} did not fit: {operation}")
+        super().__init__(f"operation {index} conflicts: {operation}")
         self.index = index
         self.operation = operation
 
 
 class Disconnected(Exception):  # noqa: N818
-    """No answer came: it is not known whether the change happened."""
+    """No response: it is unknown whether the change was applied."""

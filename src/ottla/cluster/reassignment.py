@@ -1,7 +1,7 @@
-"""Moving a partition to other nodes (KIP-455). Pure rules.
+"""Reassignment of a partition (KIP-455). Pure rules.
 
-While it moves, the new replicas are there as well as the old. The old ones go when every replica of the target is in
-sync, as in Kafka. A replica in sync that a later target does not name stays until then as well: it may have
+During a reassignment, the new replicas exist beside the old ones. The old ones are removed when every target replica is
+in the ISR, as in Kafka. An in-sync replica that a later target does not contain stays until then as well: it may have
 records that no other replica has. It is both `adding` and `removing`: part of neither end of the move.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def begin(state: PartitionState, target: Sequence[int], brokers: Mapping[int, BrokerInfo]) -> PartitionState:
-    """Towards `target`, from wherever an earlier move began."""
+    """Reassign to `target`, also if an earlier reassignment is in progress."""
     held = _held(state)
     _check_target(state, target, held, brokers)
     added = tuple(node for node in target if node not in held)
@@ -35,9 +35,9 @@ def begin(state: PartitionState, target: Sequence[int], brokers: Mapping[int, Br
 
 
 def cancel(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> PartitionState:
-    """Back to the nodes that held it before; refused if none of them is in sync and available."""
+    """Revert to the original replicas; rejected if none of them is in sync and available."""
     if not state.is_reassigning:
-        raise NoReassignmentInProgress(f"{state.topic}-{state.partition} is not being moved")
+        raise NoReassignmentInProgress(f"{state.topic}-{state.partition} has no reassignment in progress")
     held = _held(state)
     kept = _only(state.isr, held)
     if kept != state.isr and not in_sync_there(replace(state, isr=kept), brokers):
@@ -50,7 +50,7 @@ def cancel(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> Partitio
 
 
 def advance(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> PartitionState:
-    """Without the old replicas, if all of the target are in sync by now; else as it is."""
+    """The state without the old replicas if the whole target is in sync; otherwise unchanged."""
     target = state.target
     if not state.is_reassigning or not set(target) <= set(state.isr):
         return state
@@ -67,7 +67,7 @@ def _listed(nodes: Sequence[int]) -> str:
 
 
 def _held(state: PartitionState) -> tuple[int, ...]:
-    """Who held it before the move, in the order in which they are named now."""
+    """The replicas before the move, in their current order."""
     return tuple(node for node in state.replicas if node not in state.adding)
 
 

@@ -1,6 +1,6 @@
-"""What the catalog remembers of a node beyond its session: its starts, and how recent its data folder is.
+"""The catalog's persistent record of a node: the number of its starts, and how recent its data folder is.
 
-These wait for the catalog, so they run in a worker thread.
+These functions block on the catalog: call them in a worker thread.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ottla.cluster.operations import ANY_VERSION, Conflict, Create, Put
 
 if TYPE_CHECKING:
     from ottla.cluster.store import Store
-    from ottla.storage.folder_identity import FolderIdentity
+    from ottla.storage.folder.folder_identity import FolderIdentity
 
 _logger: Final = logging.getLogger(__name__)
 
 
 def recognise(store: Store, folder: FolderIdentity) -> None:
-    """Give the folder another id if the catalog knows a more recent state of it: it is an older copy."""
+    """Give the folder another id if the catalog knows a more recent generation of it: it is an older copy."""
     known = store.read(data_folder_path(folder.id))
     if known is not None and folder.generation < (noted := int(from_json(known.data)["generation"])):
         _logger.error(
-            "the data folder is an older copy of folder %s (generation %d, the cluster knows %d): "
-            "its replicas are not in sync until they have caught up",
+            "the data folder is an older copy of folder %s (generation %d, the cluster has %d): "
+            "its replicas rejoin the ISR when they have caught up",
             folder.id,
             folder.generation,
             noted,
@@ -41,7 +41,7 @@ def recognise(store: Store, folder: FolderIdentity) -> None:
 
 
 def fence(store: Store, node_id: int) -> int:
-    """Let nothing count any more that was decided about earlier starts of this node; the number of this one."""
+    """Invalidate decisions about earlier starts of this node; returns the number of this one."""
     path = registration_path(node_id)
     with suppress(Conflict):
         store.commit([Create(REGISTRATIONS)])
@@ -56,7 +56,7 @@ def fence(store: Store, node_id: int) -> int:
 
 
 def mark(store: Store, node_id: int, folder: FolderIdentity) -> None:
-    """Note, in the folder and then in the catalog, that any copy made so far is older than the folder."""
+    """Record, in the folder and then in the catalog, that every existing copy is older than the folder."""
     if not folder.raise_generation(folder.generation + 1):
         return
     path, data = data_folder_path(folder.id), to_json({"node": node_id, "generation": folder.generation})

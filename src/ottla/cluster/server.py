@@ -1,4 +1,4 @@
-"""A real ZooKeeper on this machine, for development and tests: its jars are in the pyspark package."""
+"""A local ZooKeeper for development and tests, from the jars in the pyspark package."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MAIN: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _START_S: Final = 60.0
 _STOP_S: Final = 10.0
 
-# Sessions end at whole ticks, so a tick is what a fail-over may take longer than the session timeout. How long sessions
-# may last is counted in ticks unless it is said.
+# Sessions expire at whole ticks, so failover may take a tick longer than the session timeout. The limits of session
+# timeouts are multiples of the tick unless they are set.
 _CONFIG: Final = """tickTime=200
 minSessionTimeout=2000
 maxSessionTimeout=60000
@@ -37,18 +37,18 @@ maxClientCnxns=0
 
 
 def find_jars(environment: Mapping[str, str]) -> Path:
-    """The folder of an installed ZooKeeper's jars, or of those that come with Spark."""
+    """The jars folder of an installed ZooKeeper, or of Spark."""
     if home := environment.get(HOME_VARIABLE):
         for folder in (Path(home) / "lib", Path(home)):
             if any(folder.glob("zookeeper-[0-9]*.jar")):
                 return folder
-        raise ConfigError(f"{HOME_VARIABLE} is {home}, and there is no ZooKeeper in it")
+        raise ConfigError(f"{HOME_VARIABLE} is {home}, which does not contain ZooKeeper")
     spark = importlib.util.find_spec("pyspark")
     if spark is not None and spark.submodule_search_locations:
         folder = Path(spark.submodule_search_locations[0]) / "jars"
         if any(folder.glob("zookeeper-[0-9]*.jar")):
             return folder
-    raise ConfigError(f"there is no ZooKeeper here: set {HOME_VARIABLE} to one, or: pip install pyspark")
+    raise ConfigError(f"ZooKeeper not found: set {HOME_VARIABLE}, or: pip install pyspark")
 
 
 def find_java(environment: Mapping[str, str]) -> Path:
@@ -57,11 +57,11 @@ def find_java(environment: Mapping[str, str]) -> Path:
         return searched.found.binary
     if (home := packaged()) is not None:
         return home / "bin" / "java"
-    raise ConfigError(f"ZooKeeper needs Java {OLDEST_JAVA} or later, and {searched.failure}")
+    raise ConfigError(f"ZooKeeper needs Java {OLDEST_JAVA} or later: {searched.failure}")
 
 
 class ZooKeeperServer:
-    """One server, which keeps what it is told in its folder."""
+    """A single server with its data folder."""
 
     def __init__(self, folder: Path, port: int, more_config: str = "", java_options: tuple[str, ...] = ()) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ class ZooKeeperServer:
         return self._process.pid
 
     def start(self, environment: Mapping[str, str] = os.environ) -> None:
-        """Wait until it answers; ConfigError with where it says why if it does not."""
+        """Wait until it responds; raises ConfigError with the path of its log otherwise."""
         jars, java = find_jars(environment), find_java(environment)
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "zoo.cfg"
@@ -87,7 +87,7 @@ class ZooKeeperServer:
         quick = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.disableJmx=true")
         command = [str(java), *quick, *self._java_options, "-cp", f"{jars}/*", _MAIN, str(settings)]
         with log.open("ab") as said:
-            # In a session of its own: an interrupt from the terminal is for its owner to pass on, in order.
+            # In a separate session: the owner passes on interrupts from the terminal, in order.
             self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
         self._wait_for_answer(log)
 
@@ -96,12 +96,12 @@ class ZooKeeperServer:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise ConfigError(f"ZooKeeper ended at once; {log} says why")
+                raise ConfigError(f"ZooKeeper exited at once; see {log}")
             if self._answers():
                 return
             time.sleep(0.05)
         self.stop()
-        raise ConfigError(f"ZooKeeper does not answer; {log} may say why")
+        raise ConfigError(f"ZooKeeper does not respond; see {log}")
 
     def _answers(self) -> bool:
         try:
@@ -123,7 +123,7 @@ class ZooKeeperServer:
         self._process = None
 
     def kill(self) -> None:
-        """As a crash would."""
+        """Kill it, like a crash."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -131,7 +131,7 @@ class ZooKeeperServer:
 
 
 def free_port() -> int:
-    """One that nobody listens on now."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

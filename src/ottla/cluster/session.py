@@ -1,4 +1,4 @@
-"""Whether this node is in session with ZooKeeper, by its own clock; and what is done when it no longer is."""
+"""Tracks the ZooKeeper session by this node's clock, and fences the node when it may have expired."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_SESSION: Final = 0
 
 
 def now_s() -> float:
-    """Goes on while the machine sleeps, where there is such a clock: sessions end meanwhile."""
+    """A clock that advances while the machine sleeps, if available: sessions expire meanwhile."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -67,9 +67,9 @@ class SessionKeeper:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def registered(self) -> None:
-        """This node has an entry of this session; others will not lead in its place before it is gone."""
+        """This node is registered in this session; no other leader is elected in its place before the session ends."""
         self._session_id = self._store.session_id
-        # ZooKeeper has just answered; when it was asked is not known any more, so this is the cautious time.
+        # ZooKeeper has just responded; the time of the request is unknown, so this is the conservative choice.
         self._extend(now_s() - ask_every_s(self._store.timeout_s))
 
     def _spawn(self, what: Awaitable[None]) -> None:
@@ -96,7 +96,7 @@ class SessionKeeper:
             was_fenced = self.is_fenced
             self._extend(sent_s)
             if was_fenced and not self.is_fenced:
-                _logger.warning("in touch with the catalog again, in the same session")
+                _logger.warning("reconnected to the catalog, in the same session")
                 self._may_lead_again()
 
     def _extend(self, sent_s: float) -> None:
@@ -108,7 +108,7 @@ class SessionKeeper:
 
     def _ran_out(self) -> None:
         if self.is_fenced:
-            _logger.warning("no word from the catalog: this node leads nothing until there is")
+            _logger.warning("lost contact with the catalog: fenced as leader until it is restored")
             self._lost()
 
     def _lost(self) -> None:
@@ -131,7 +131,7 @@ class SessionKeeper:
         if session is Session.LOST:
             self._session_id = _NO_SESSION
             self._lease.end()
-            _logger.warning("the session with the catalog has ended")
+            _logger.warning("the catalog session has expired")
             self._lost()
         elif session is Session.CONNECTED and self._session_id == _NO_SESSION:
             self._spawn(self._begin_anew())
@@ -140,7 +140,7 @@ class SessionKeeper:
         try:
             await self._register_anew()
         except (Disconnected, ConfigError) as failed:
-            _logger.warning("not registered in the new session: %s", failed)
+            _logger.warning("could not register in the new session: %s", failed)
             if not self._is_stopped and self._store.is_connected:
                 await asyncio.sleep(ask_every_s(self._store.timeout_s))
                 self._changed_to(Session.CONNECTED)

@@ -1,4 +1,4 @@
-"""What is known of a cluster at one moment, and what a broker may ask of it. Frozen values, in Kafka's words."""
+"""The state of a cluster, and the interface through which a broker uses it. Frozen values, with Kafka's terms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NO_NODE: Final = -1
 LOST_FOLDER: Final = "lost"
-"""In place of the id of a folder that was never noted and is gone: no folder has this id."""
+"""Replaces the id of a lost folder whose id was never stored: no folder has this id."""
 
 
 class PartitionKey(NamedTuple):
@@ -25,52 +25,52 @@ class PartitionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A node that is there: it has a session with ZooKeeper."""
+    """A live node: it has a session with ZooKeeper."""
 
     id: int
     listeners: dict[str, Address]
-    """By name; the last is the one that nodes use among themselves."""
+    """By listener name; the last is the one used between nodes."""
     rack: str | None = None
     epoch: int = -1
-    """Grows with every registration of whatever node (the transaction that created the node's entry)."""
+    """Increases with every registration of any node (the transaction that created the node's entry)."""
     free_bytes: int = -1
-    """What its disk had left when it registered; -1 if it did not say."""
+    """Free disk space when it registered; -1 if unknown."""
     folder: str = ""
-    """The id of its data folder; empty if it did not say."""
+    """The id of its data folder; empty if unknown."""
     registration: int = -1
-    """The version of the node in the catalog that counts its starts; -1 if it did not say."""
+    """The version of the catalog node that counts its starts; -1 if unknown."""
     is_draining: bool = False
-    """It is about to leave: it is given nothing new to lead or to hold."""
+    """It is shutting down: it gets no new leaderships or replicas."""
     offline: frozenset[PartitionKey] = frozenset()
-    """Replicas on it whose log cannot be used."""
+    """Its replicas with an unusable log."""
 
     @property
     def address(self) -> Address:
-        """Where other nodes reach it, and clients that came in by a listener that it does not have."""
+        """Its address for other nodes, and for clients of listeners that it does not have."""
         return next(reversed(self.listeners.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """Who holds a partition and who leads it, as ZooKeeper has it."""
+    """Replicas, leader and ISR of a partition, as stored in ZooKeeper."""
 
     topic_id: TopicId
     topic: str
     partition: int
     replicas: tuple[int, ...]
-    """The first of them is the preferred leader. While they are being changed: the new ones, then the old."""
+    """The first is the preferred leader. During a reassignment: the new replicas, then the old ones."""
     leader: int = NO_NODE
     leader_epoch: int = 0
     isr: tuple[int, ...] = ()
     version: int = 0
-    """Of the node in ZooKeeper: a change to this state is one to this version, or it does not happen."""
+    """The version of its ZooKeeper node: changes are conditional on it."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     folders: tuple[tuple[int, str], ...] = ()
-    """The data folder with which a replica came to be in the ISR: with another one it is not in sync."""
+    """The data folder with which each replica joined the ISR: with another one it is not in sync."""
     eligible: tuple[int, ...] = ()
-    """Replicas that left the ISR when it fell below `min_isr` (KIP-966). Nothing is committed as long as there are any,
-    so they have all that was, and may lead.
+    """Replicas that left the ISR when it fell below `min_isr` (KIP-966). Nothing is committed while there are any, so
+    they have all committed records, and may become leader.
     """
     min_isr: int = 1
     """min.insync.replicas of the topic."""
@@ -84,18 +84,18 @@ class PartitionState:
         return bool(self.adding or self.removing)
 
     def folder_of(self, node: int) -> str | None:
-        """None if it is not known, as in a catalog of an older release."""
+        """None if it is unknown, as in a catalog of an older release."""
         return next((folder for each, folder in self.folders if each == node), None)
 
     @property
     def target(self) -> tuple[int, ...]:
-        """Who is to hold it when no change is under way."""
+        """The replicas once no reassignment is in progress."""
         return tuple(node for node in self.replicas if node not in self.removing)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Never changes: hold one for as long as its answers have to agree with each other."""
+    """Immutable: keep one as long as its answers must be consistent."""
 
     brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
     controller_id: int = NO_NODE
@@ -111,7 +111,7 @@ class ClusterView:
         return (state for state in self.partitions.values() if node_id in state.replicas)
 
     def with_partitions(self, changed: Mapping[PartitionKey, PartitionState | None]) -> ClusterView:
-        """With these in place of what they were; None for one that is gone."""
+        """A copy with these changes; None for a deleted entry."""
         partitions = dict(self.partitions)
         for key, state in changed.items():
             if state is None:
@@ -123,14 +123,14 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What a broker that starts may lack of what it had."""
+    """What a starting broker may lack."""
 
     has_crashed: bool = False
-    """It must not count as in sync where others are."""
+    """It must leave every ISR that has other members."""
     gone: frozenset[PartitionKey] = frozenset()
-    """It had records of these partitions, and their folders are gone."""
+    """Partitions whose folders are missing although it had records."""
     unsynced: frozenset[PartitionKey] = frozenset()
-    """Acknowledged records of these partitions may be lost: they were not synced, or the folder is an older copy."""
+    """Partitions with possibly lost acknowledged records: they were not synced, or the folder is an older copy."""
 
 
 NO_LOSSES: Final = Losses()
@@ -138,25 +138,25 @@ NO_LOSSES: Final = Losses()
 
 @dataclass(frozen=True, slots=True)
 class ViewChange:
-    """From one view to the next, and which partitions differ between them."""
+    """The old and the new view, and the partitions that differ between them."""
 
     before: ClusterView
     after: ClusterView
     partitions: frozenset[PartitionKey] = frozenset()
-    """Created, changed or gone."""
+    """Created, changed or deleted."""
 
 
 ViewListener: TypeAlias = Callable[[ViewChange], None]
 
 
 class InvalidUpdateVersion(ApiError):
-    """The partition's state has been changed meanwhile: wait for the view to show it, and decide again."""
+    """The partition's state has changed: wait for the view to show it, and decide again."""
 
     code = ErrorCode.INVALID_UPDATE_VERSION
 
 
 class NotInSession(ApiError):
-    """This node is cut off from ZooKeeper, so it can say nothing about the cluster."""
+    """This node has no ZooKeeper session, so it cannot change or confirm anything."""
 
     code = ErrorCode.BROKER_NOT_AVAILABLE
 
@@ -170,34 +170,34 @@ class EligibleLeadersNotAvailable(ApiError):
 
 
 class Cluster(Protocol):
-    """What a broker sees of its cluster. Lives in the broker's event loop: callbacks are called there."""
+    """A broker's interface to its cluster. Lives in the broker's event loop: callbacks are called there."""
 
     @property
     def node_id(self) -> int: ...
 
     @property
     def view(self) -> ClusterView:
-        """What this node knows now. ZooKeeper may be ahead of it by what is under way."""
+        """The current view of this node. ZooKeeper may be ahead of it."""
 
     @property
     def folder_id(self) -> str:
-        """Of this node's data folder."""
+        """The id of this node's data folder."""
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the session may have ended, by this node's own clock, so that another may lead already.
+        """Whether the session may have expired, by this node's clock, so that another leader may exist.
 
-        Earlier than ZooKeeper can end it. Asked by whoever is about to act as a leader: a process that was
-        stopped for long and goes on is fenced at once, before any event tells it so.
+        True before ZooKeeper can expire the session. To be checked before every action as a leader: a process that was
+        paused for long is fenced at once, before any event reports it.
         """
 
     def listen(self, listener: ViewListener) -> None:
-        """Tell `listener` of every later change of `view`, in order, once `view` shows it."""
+        """Call `listener` for every later change of `view`, in order, once `view` shows it."""
 
     def on_session_lost(self, callback: Callable[[], None]) -> None:
         """Call back when this node becomes fenced: it must stop acting as a leader at once.
 
-        It may lead again when the view, read anew in a new session, says so.
+        It may lead again when the view, read again in a new session, says so.
         """
 
     async def change_isr(
@@ -208,30 +208,30 @@ class Cluster(Protocol):
         expected_version: int,
         lost: Collection[int] = (),
     ) -> PartitionState:
-        """The leader's own change of the ISR. When it returns, `view` shows it.
+        """Change the ISR as the leader. When it returns, `view` shows the change.
 
-        Replicas that were seen to have `lost` committed records do not become eligible when they leave.
+        Replicas with `lost` committed records do not become eligible when they leave.
 
-        Each member comes with the broker epoch in which it was seen to be in sync. One that would join and has
-        registered again since is left out (KIP-903).
+        Each member comes with the broker epoch of its last fetch. A joining broker that has registered again
+        since is left out (KIP-903).
 
-        NotLeaderOrFollower: this node does not lead, or not in this epoch. InvalidUpdateVersion: changed meanwhile.
-        NotInSession: it is not known whether it happened; the view will tell.
+        NotLeaderOrFollower: this node is not the leader, or not in this epoch. InvalidUpdateVersion: changed
+        concurrently. NotInSession: the outcome is unknown; the view will show it.
         """
 
     async def leave_isr(self, at: PartitionKey, *, may_lack_records: bool) -> PartitionState:
-        """This node's replica cannot be used: it leaves the ISR, if another in-sync replica is there, and does not
-        lead. With `may_lack_records` it leaves even if the other members are away. When it returns, `view` shows it.
+        """This node's replica is unusable: it leaves the ISR if another in-sync replica is online, and does not
+        lead. With `may_lack_records` it leaves even if the other members are offline. When it returns, `view` shows it.
         """
 
     async def report_offline(self, replicas: Collection[PartitionKey]) -> None:
-        """Tell the others which replicas of this node cannot be used."""
+        """Publish the offline replicas of this node."""
 
     async def alter_reassignments(self, targets: Mapping[PartitionKey, Sequence[int] | None]) -> None:
-        """Begin to move partitions to these nodes; None takes a move back. The controller ends it.
+        """Start reassignments to these nodes; None cancels one. The controller completes them.
 
-        One partition's refusal is raised, so ask for one at a time where that matters.
+        The first rejected partition raises: pass one at a time to get separate errors.
         """
 
     async def elect_leader(self, at: PartitionKey, *, unclean: bool = False) -> PartitionState:
-        """Let the preferred replica lead, or with `unclean`, if nobody leads, whoever is there."""
+        """Elect the preferred leader, or with `unclean`, if there is no leader, any live replica."""

@@ -1,5 +1,5 @@
-"""What a cluster asks of whoever keeps what its nodes agree on: ZooKeeper (`zookeeper`), or, among the workers of one
-machine, their supervisor (`builtin`). Nodes by path with versions, that may go with a session, and can be watched.
+"""The interface of a cluster's metadata store: ZooKeeper (`zookeeper`), or, for the workers of one machine, their
+supervisor (`builtin`). Nodes by path, with versions, optionally ephemeral, that can be watched.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Session(Enum):
     CONNECTED = "connected"
     SUSPENDED = "suspended"
-    """The connection is broken, and the session may go on when it is there again."""
+    """The connection is lost; the session may continue after a reconnect."""
     LOST = "lost"
 
 
@@ -28,17 +28,17 @@ OnWatched: TypeAlias = Callable[[str], None]
 
 
 class Store(Protocol):
-    """Callbacks are called in threads of the store's own, answers in the order in which it gave them."""
+    """Callbacks are called in the store's threads, in the order of the responses."""
 
     @property
     def timeout_s(self) -> float:
-        """How long a session lasts after the last question that was answered."""
+        """How long a session lasts after the last answered request."""
 
     def open(self) -> None:
-        """Connect; ConfigError if that cannot be."""
+        """Connect; raises ConfigError on failure."""
 
     def close(self) -> None:
-        """End the session: what goes with it goes now."""
+        """End the session: its ephemeral nodes are deleted at once."""
 
     @property
     def session_id(self) -> int: ...
@@ -47,19 +47,19 @@ class Store(Protocol):
     def is_connected(self) -> bool: ...
 
     def listen(self, listener: Callable[[Session], None]) -> None:
-        """Must not block, nor wait for anything of the store."""
+        """The listener must not block, nor wait for the store."""
 
     def look(self, path: str, found: OnNode, failed: OnFailure, watch: OnWatched | None = None) -> None:
-        """Read a node, None if there is none; `watch` is told once when it has changed."""
+        """Read a node, None if it does not exist; `watch` is called once when it changes."""
 
     def look_out(self, path: str, found: Callable[[bool], None], failed: OnFailure, watch: OnWatched) -> None:
-        """Whether there is such a node; `watch` is told once when there is, or when it has changed."""
+        """Whether the node exists; `watch` is called once when it is created or changes."""
 
     def list(self, path: str, found: OnChildren, failed: OnFailure, watch: OnWatched) -> None:
-        """The names of a node's children, None if there is no such node; `watch` is told once when they change."""
+        """The names of a node's children, None if it does not exist; `watch` is called once when they change."""
 
     def read(self, path: str) -> Node | None:
-        """Read a node, and wait for it. Not for the store's own threads."""
+        """Read a node and wait for the result. Not for the store's threads."""
 
     def commit(self, operations: Sequence[Operation]) -> None:
-        """All or nothing. Conflict: one did not fit. Disconnected: it is not known."""
+        """Atomic. Raises Conflict if a condition fails, Disconnected if the outcome is unknown."""

@@ -1,6 +1,6 @@
-"""The connection to ZooKeeper. Only this module knows kazoo, which runs threads of its own.
+"""The connection to ZooKeeper. Only this module uses kazoo, which runs separate threads.
 
-What others hand in as callbacks is called in those threads, one at a time for each kind: events, and results.
+Callbacks are called in those threads, one at a time for each kind: events, and results.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ATTEMPTS_IN_A_SESSION: Final = 3
 
 
 class ZooKeeper:
-    """See `store.Store` for what each method promises."""
+    """See `store.Store` for the contract of each method."""
 
     def __init__(self, config: ClusterConfig) -> None:
         self._config = config
@@ -55,25 +55,25 @@ class ZooKeeper:
 
     @property
     def timeout_s(self) -> float:
-        """What ZooKeeper granted, which may be less than what was asked for."""
+        """The session timeout that ZooKeeper granted, which may be shorter than requested."""
         return self._attempts.granted_s
 
     # Starting and stopping
 
     def open(self) -> None:
-        """Connect, and make sure of the folder that everything is kept in; ConfigError if that cannot be."""
+        """Connect, and create the root node if it is missing; raises ConfigError on failure."""
         try:
-            # Not `start`, which warns where there is no such folder yet.
+            # Not `start`, which warns if the root node does not exist yet.
             self._client.start_async().wait(self._config.connect_timeout_ms / 1000)
             if not self._client.connected:
-                raise KazooTimeoutError("it does not answer")  # noqa: TRY301
+                raise KazooTimeoutError("no response")  # noqa: TRY301
             self._client.ensure_path("/")
         except (KazooTimeoutError, KazooException) as refused:
             self.close()
-            raise ConfigError(f"ZooKeeper at {self._config.zookeeper} cannot be used: {refused}") from refused
+            raise ConfigError(f"could not connect to ZooKeeper at {self._config.zookeeper}: {refused}") from refused
 
     def close(self) -> None:
-        """End the session: what goes with it goes now."""
+        """End the session: its ephemeral nodes are deleted at once."""
         self._client.stop()
         self._client.close()
 
@@ -86,7 +86,7 @@ class ZooKeeper:
         return bool(self._client.connected)
 
     def listen(self, listener: Callable[[Session], None]) -> None:
-        """Must not block, nor wait for anything of ZooKeeper."""
+        """The listener must not block, nor wait for ZooKeeper."""
         self._listeners.append(listener)
 
     def _changed(self, state: str) -> None:
@@ -106,13 +106,13 @@ class ZooKeeper:
     # Reading
 
     def look(self, path: str, found: OnNode, failed: OnFailure, watch: Callable[[str], None] | None = None) -> None:
-        """Read a node, None if there is none; `watch` is told once when it has changed."""
+        """Read a node, None if it does not exist; `watch` is called once when it changes."""
         self._ask(self._client.get_async(path, _watcher(watch)), lambda value: found(_node(*value)), found, failed)
 
     def look_out(
         self, path: str, found: Callable[[bool], None], failed: OnFailure, watch: Callable[[str], None]
     ) -> None:
-        """Whether there is such a node; `watch` is told once when there is."""
+        """Whether the node exists; `watch` is called once when it is created."""
         result = self._client.exists_async(path, _watcher(watch))
         self._ask(result, lambda stat: found(stat is not None), lambda _: found(False), failed)  # noqa: FBT003
 
@@ -137,7 +137,7 @@ class ZooKeeper:
         result.rawlink(done)
 
     def read(self, path: str) -> Node | None:
-        """The same, and wait for it. Not for kazoo's own threads."""
+        """Read a node and wait for the result. Not for kazoo's threads."""
         try:
             return _node(*self._client.get_async(path).get(timeout=self.timeout_s))
         except NoNodeError:
@@ -148,7 +148,7 @@ class ZooKeeper:
     # Changing
 
     def commit(self, operations: Sequence[Operation]) -> None:
-        """All or nothing. Conflict: one did not fit. Disconnected: it is not known."""
+        """Atomic. Raises Conflict if a condition fails, Disconnected if the outcome is unknown."""
         transaction = self._client.transaction()
         for operation in operations:
             _add(transaction, operation)
@@ -162,14 +162,14 @@ class ZooKeeper:
             if isinstance(result, SessionExpiredError):
                 raise Disconnected("the session has ended")
             if isinstance(result, Exception) and not isinstance(result, RolledBackError | RuntimeInconsistency):
-                raise Disconnected(f"ZooKeeper refused {operations[index].path}: {type(result).__name__}")
+                raise Disconnected(f"ZooKeeper rejected {operations[index].path}: {type(result).__name__}")
 
 
 class _Attempts:
-    """How kazoo connects to a server: for how long it waits, and what it was granted, which it keeps to itself.
+    """kazoo's connection attempts with a shorter timeout, and access to the granted session timeout.
 
-    By itself it waits for a whole session timeout. A server that is gone, or one that is just starting and never
-    answers what it was asked too early, would so cost the session, although others, or the same, would answer now.
+    By default it waits for a whole session timeout. A dead server, or a starting one that never responds to early
+    requests, would then cost the session although other servers, or the same, would respond.
     """
 
     def __init__(self, client: KazooClient, session_timeout_s: float) -> None:
@@ -186,7 +186,7 @@ class _Attempts:
         try:
             read_timeout_ms, connect_timeout_ms = self._connect(*where)
         except KazooTimeoutError:
-            # One that is only slow is waited for in the end.
+            # A slow server gets a longer timeout in the end.
             self._patience_s = min(self._patience_s * 2, self._longest_s)
             raise
         self._patience_s = self._longest_s / _ATTEMPTS_IN_A_SESSION
@@ -216,7 +216,7 @@ def _client(config: ClusterConfig) -> KazooClient:
     return KazooClient(
         hosts=config.zookeeper,
         timeout=config.session_timeout_ms / 1000,
-        # A connection that broke is tried again for as long as it takes, and often: a session may be at stake.
+        # Reconnects are retried without limit, and often: a session may be at stake.
         connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=_RETRY_S, max_jitter=0.4),
         **options,
     )
@@ -243,7 +243,7 @@ def _watcher(watch: Callable[[str], None] | None) -> Callable[[Any], None] | Non
 
 
 class _Watcher:
-    """Equal for equal targets: kazoo keeps a set of them for each path, and each would be told."""
+    """Equal for equal targets: kazoo keeps a set of watches per path, and would call each of them."""
 
     __slots__ = ("_target",)
 
@@ -251,7 +251,7 @@ class _Watcher:
         self._target = target
 
     def __call__(self, event: Any) -> None:  # noqa: ANN401
-        # One without a path tells of the session, and that is told to `listen`.
+        # An event without a path is about the session, which goes to `listen`.
         if event.path is not None:
             self._target(event.path)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from ottla.broker.broker import Broker
-    from ottla.broker.doors import Exposed
+    from ottla.broker.interfaces.protocol_servers import Exposed
     from ottla.broker.topics import TopicState
     from ottla.dmqp.config import DmqpConfig
 
@@ -190,12 +190,11 @@ class ClusterDoor(DmqpDoor):
     @staticmethod
     def _wish(shared: Shared, state: TopicState) -> object:
         """What is served, and in which epoch: another broker may have served it between two of them."""
-        first = state.partitions[0].replica
-        return shared.wish, len(state.partitions), None if first is None else first.leader_epoch
+        _, epoch = state.partitions[0].leader
+        return shared.wish, len(state.partitions), epoch
 
     def _is_in_charge(self, state: TopicState) -> bool:
-        first = state.partitions[0].replica
-        return first is not None and first.leads
+        return state.partitions[0].leads
 
     async def _serve(self, name: str, shared: Shared, state: TopicState) -> None:
         if name in self._topics:

@@ -7,13 +7,13 @@ from collections import Counter
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ottla.broker.asking import Refused
+from ottla.broker.interfaces.in_process_requests import Refused
 from ottla.core.security import AclOperation, ResourceType
 from ottla.dmqp.frame import FrameParser, Method, Status, TooLong, reply, status_of
 
 if TYPE_CHECKING:
-    from ottla.broker.asking import LocalClient
-    from ottla.broker.doors import ShardStats
+    from ottla.broker.interfaces.in_process_requests import LocalClient
+    from ottla.broker.interfaces.protocol_servers import ShardStats
     from ottla.dmqp.frame import Frame
     from ottla.dmqp.shard import Replies, Shard
 

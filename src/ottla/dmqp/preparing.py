@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import LocalClient, raise_refusal
+from ottla.broker.interfaces.in_process_requests import LocalClient, raise_refusal
 from ottla.core.errors import InvalidRequest
 from ottla.dmqp.frame import MAX_PAYLOAD_BYTES
 from ottla.wire.messages.incremental_alter_configs import (

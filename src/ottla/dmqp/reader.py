@@ -9,14 +9,14 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.broker.delays import due_ms
+from ottla.broker.batches.delays import due_ms
 from ottla.dmqp.sequences import sequence_of
 from ottla.dmqp.shard_log import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla.broker.fetched import Piece
+    from ottla.broker.interfaces.fetched import Piece
     from ottla.dmqp.shard_log import ShardLog
     from ottla.records.reader import Record
 

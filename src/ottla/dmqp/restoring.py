@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.fetched import READ_UNCOMMITTED
+from ottla.broker.interfaces.fetched import READ_UNCOMMITTED
 from ottla.dmqp.sequences import last_sequence
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.doors import Exposed, ShardAddress
+from ottla.broker.interfaces.protocol_servers import Exposed, ShardAddress
 from ottla.dmqp.leases import Leases
 from ottla.dmqp.listening import ShardListener
 from ottla.dmqp.restoring import highest_sequence

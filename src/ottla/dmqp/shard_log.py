@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.asking import LocalClient, raise_refusal
-from ottla.broker.doors import GROUP_PREFIX
-from ottla.broker.fetched import READ_COMMITTED, fetch, records_in
-from ottla.broker.partition import NO_EPOCH
-from ottla.broker.partition_facts import Bounds, bounds
+from ottla.broker.interfaces.fetched import READ_COMMITTED, fetch, records_in
+from ottla.broker.interfaces.in_process_requests import LocalClient, raise_refusal
+from ottla.broker.interfaces.partition_facts import Bounds, bounds
+from ottla.broker.interfaces.protocol_servers import GROUP_PREFIX
+from ottla.broker.roles import NO_EPOCH
 from ottla.core.errors import ErrorCode, NotLeaderOrFollower, RequestTimedOut
 from ottla.dmqp.left_behind import LeftBehind, parse
 from ottla.wire.messages.offset_commit import (
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ottla.broker.broker import Broker
-    from ottla.broker.fetched import Piece
+    from ottla.broker.interfaces.fetched import Piece
 
 _CLIENT_ID: Final = "dmqp"
 _PRODUCE_BY_NAME: Final = 12
@@ -49,8 +49,7 @@ class ShardLog:
         self.shard = shard
         self._broker = broker
         self._seen = Bounds(0, 0)
-        first = broker.topics.partition(topic, 0).replica
-        self.epoch = NO_EPOCH if first is None else first.leader_epoch
+        _, self.epoch = broker.topics.partition(topic, 0).leader
         """In which this broker is in charge of the topic's shards: it leads the first partition."""
         self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0), principal)
 
@@ -61,8 +60,7 @@ class ShardLog:
 
     @property
     def _is_led_here(self) -> bool:
-        replica = self._broker.topics.partition(self.topic, self.shard).replica
-        return replica is None or replica.leading is not None
+        return self._broker.topics.partition(self.topic, self.shard).term is not None
 
     @property
     def start(self) -> int:
@@ -78,11 +76,11 @@ class ShardLog:
 
     def _check_in_charge(self) -> None:
         """In a cluster one node serves the shards of a topic, while its lease lasts."""
-        first = self._broker.topics.partition(self.topic, 0).replica
-        if first is not None:
-            first.check_leads()
-            if first.leader_epoch != self.epoch:
-                raise NotLeaderOrFollower(f"{self.topic} was served by another broker since leader epoch {self.epoch}")
+        first = self._broker.topics.partition(self.topic, 0)
+        first.check_leads()
+        _, epoch = first.leader
+        if epoch != self.epoch:
+            raise NotLeaderOrFollower(f"{self.topic} was served by another broker since leader epoch {self.epoch}")
 
     @property
     def max_batch_bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ottla.broker.doors import Exposed, ShardAddress
+from ottla.broker.interfaces.protocol_servers import Exposed, ShardAddress
 from ottla.core.security import ANONYMOUS
 
 

@@ -1,8 +1,9 @@
-"""Every endpoint there is, and what goes around them."""
+"""All endpoints, and the middleware."""
 
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
@@ -11,79 +12,59 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.routing import Route, Router
 
-from ottla.http import (
-    acls,
-    cluster,
-    consumers,
-    dmqp,
-    faults,
-    groups,
-    health,
-    messages,
-    metrics,
-    oidc,
-    openapi,
-    pipelines,
-    produce,
-    resets,
-    roles,
-    session,
-    tail,
-    topics,
-    totals,
-    transactions,
-    users,
-)
-from ottla.http.endpoints import call, others
-from ottla.http.guard import ROUTE, Guard
-from ottla.http.login import Login
-from ottla.http.pages import Console
-from ottla.http.problems import Problem, problem_response
-from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
-from ottla.http.queue_guard import guarded
-from ottla.http.queues import PREFIX, mounted
+from ottla.http.framework.endpoints import call, others
+from ottla.http.framework.guard import ROUTE, Guard
+from ottla.http.framework.problems import Problem, problem_response
+from ottla.http.login.authentication import Login
+from ottla.http.queues.endpoints import QUEUE_ENDPOINTS
+from ottla.http.queues.guard import guarded
+from ottla.http.queues.handlers import PREFIX, mounted
 from ottla.http.registry_mount import with_registry
+from ottla.http.resources.pages import Console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.endpoints import Door, Endpoint
+    from ottla.http.framework.endpoints import Door, Endpoint
 
 _logger: Final = logging.getLogger(__name__)
 
-ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are tried in this order
-    *produce.ENDPOINTS,
-    *messages.ENDPOINTS,
-    *consumers.ENDPOINTS,
-    *health.ENDPOINTS,
-    *metrics.ENDPOINTS,
-    *tail.ENDPOINTS,
-    *topics.ENDPOINTS,
-    *groups.ENDPOINTS,
-    *resets.ENDPOINTS,
-    *transactions.ENDPOINTS,
-    *pipelines.ENDPOINTS,
-    *dmqp.ENDPOINTS,
-    *cluster.ENDPOINTS,
-    *totals.ENDPOINTS,
-    *session.ENDPOINTS,
-    *oidc.ENDPOINTS,
-    *users.ENDPOINTS,
-    *acls.ENDPOINTS,
-    *roles.ENDPOINTS,
-    *faults.ENDPOINTS,
-    *openapi.ENDPOINTS,
+_RESOURCES: Final = (  # modules with ENDPOINTS, the busiest first: routes are tried in this order
+    "records.produce",
+    "records.messages",
+    "records.consumers",
+    "monitoring.health",
+    "monitoring.metrics",
+    "records.tail",
+    "resources.topics",
+    "consumer_groups.groups",
+    "consumer_groups.resets",
+    "resources.transactions",
+    "resources.pipelines",
+    "resources.dmqp",
+    "resources.cluster",
+    "monitoring.totals",
+    "login.session_endpoints",
+    "login.oidc_endpoints",
+    "resources.users",
+    "resources.acls",
+    "resources.roles",
+    "resources.faults",
+    "framework.openapi",
+)
+ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
+    endpoint for name in _RESOURCES for endpoint in import_module(f"{__package__}.{name}").ENDPOINTS
 )
 
 DESCRIBED: Final = (*ENDPOINTS, *QUEUE_ENDPOINTS)
-"""All that the description tells of: those of queues have an application of their own."""
+"""All endpoints of the OpenAPI description; those of queues have a separate application."""
 
 _GZIP_LEVEL: Final = 4
 _GZIP_FROM_BYTES: Final = 1024
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
-_HINT: Final = "GET /v1/openapi.json describes everything there is."
+_HINT: Final = "GET /v1/openapi.json describes all endpoints."
 
 
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
@@ -95,7 +76,7 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     if logins is not None:
         app = door.login = Login(app, security, logins, also_open=PREFIX if door.queues_ask else "")
     if (tracing := door.broker.tracing) is not None:
-        from ottla.http.traced import Traced
+        from ottla.http.framework.traced import Traced
 
         app = Traced(app, tracing)
     origins = door.config.cors_origins
@@ -106,7 +87,7 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
 
 
 def _advertised(door: Door) -> Iterator[str]:
-    """The names that clients of this broker are told anyway."""
+    """The host names that are advertised to clients."""
     for port in door.broker.listener.ports:
         if port.advertised is not None:
             yield port.advertised.host
@@ -121,7 +102,7 @@ def _routes(door: Door) -> Iterator[Route]:
 
 
 class _Resource:
-    """All that can be asked of one path."""
+    """All methods of one path."""
 
     def __init__(self, door: Door, by_method: dict[str, Endpoint]) -> None:
         self._door = door
@@ -131,7 +112,7 @@ class _Resource:
         method = scope["method"]
         endpoint = self._by_method.get(method)
         if endpoint is None:
-            refusal = Problem(405, f"{method} {scope['path']} is not served", hint=_HINT)
+            refusal = Problem(405, f"{method} is not allowed for {scope['path']}", hint=_HINT)
             response = problem_response(refusal, {"allow": ", ".join(self._by_method)})
         else:
             scope[ROUTE] = endpoint.path
@@ -140,13 +121,13 @@ class _Resource:
         try:
             await response(scope, receive, send)
         except Exception as broken:
-            # It is a stream that has begun: all that is left to do is to break it off.
-            _logger.error("the answer to %s %s broke off: %s", method, scope["path"], broken)
+            # A stream that has started can only be aborted.
+            _logger.error("the response to %s %s was aborted: %s", method, scope["path"], broken)
             raise
 
 
 class _Compressing:
-    """gzip, for those who take it; the others need not pass through it at all."""
+    """gzip, for clients that accept it; others bypass it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._plain = app
@@ -158,5 +139,5 @@ class _Compressing:
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    refusal = Problem(404, f"{scope['method']} {scope['path']} is not served", hint=_HINT)
+    refusal = Problem(404, f"no endpoint {scope['method']} {scope['path']}", hint=_HINT)
     await problem_response(refusal)(scope, receive, send)

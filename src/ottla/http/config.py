@@ -1,4 +1,4 @@
-"""What can be set about HTTP."""
+"""HTTP settings."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ _AT_LEAST_ONE: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpConfig:
     port: int = 8080
-    """The port for REST, metrics and health checks; 0 picks a free one, -1 serves none."""
+    """The port for REST, metrics and health checks; 0 uses a free one, -1 disables HTTP."""
     host: str = ""
     """The address to listen on; empty for net.host."""
     tls: bool = False
-    """Whether to speak HTTPS, with cert_file or that of all listeners (security.cert_file)."""
+    """Whether to serve HTTPS, with cert_file or that of all listeners (security.cert_file)."""
     cert_file: Path | None = None
-    """The certificate of this port, in PEM, if it is another; read again when it changes."""
+    """The certificate of this port, in PEM, if it differs; reloaded when it changes."""
     key_file: Path | None = None
     """The key of cert_file, if it is not in the same file."""
     client_certificates: Literal["none", "requested", "required"] = "none"
-    """Whether clients have to show a certificate of security.client_ca_file; it logs in the user whom it names."""
+    """Whether clients must present a certificate of security.client_ca_file; it authenticates the user it names."""
     cors_origins: tuple[str, ...] = ()
-    """The web sites, such as "https://app.example", whose pages may use the REST API, and proxies; "*" lets all."""
+    """Allowed CORS origins, such as "https://app.example", and proxies; "*" allows all."""
     allowed_hosts: tuple[str, ...] = ()
-    """The names, such as "kafka.example", under which this port is reached, where no login is required. IP addresses,
-    this machine's own name and names without a dot need not be listed; "*" allows every name."""
+    """Host names of this port, such as "kafka.example", if no authentication is required. IP addresses,
+    this machine's host name and names without a dot need not be listed; "*" allows all."""
     max_body_bytes: int = 2 * 1024 * 1024
-    """The largest request body, and the longest line of a streamed one; a larger one is answered with 413."""
+    """Maximum request body size, and maximum line length of a streamed one; a larger one is answered with 413."""
     max_held_bytes: int = 128 * 1024 * 1024
-    """How much may be held of request bodies that are being received, for all clients together. Beyond, the oldest
+    """Memory limit for request bodies being received, for all clients together. Beyond, the oldest
     is answered with 503."""
     max_connections: int = 1000
-    """How many connections are served at once. A new one takes the place of an idle one; if there is none, everything
+    """Maximum number of connections. A new one replaces an idle one; if all are busy, everything
     but /health and /ready is answered with 503."""
     max_connections_per_address: int = 500
-    """How many of them may come from one address. Raise it if clients come through a proxy."""
+    """Maximum number of connections per client address. Raise it behind a proxy."""
     keep_alive_ms: int = 75_000
-    """Close a connection on which no request has come for this long."""
+    """Close a connection without a request for this long."""
     max_stalled_ms: int = 30_000
-    """Give up on a client that does not go on with the request it began, or does not read its answer, for this long."""
+    """Disconnect a client that stalls while sending a request or reading a response for this long."""
 
     def __post_init__(self) -> None:
         if self.cert_file is not None and not self.tls:

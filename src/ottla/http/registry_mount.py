@@ -12,7 +12,7 @@ from ottla.http.registry_config import REGISTRY_PREFIX
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.endpoints import Door
+    from ottla.http.framework.endpoints import Door
 
 
 def with_registry(door: Door, others: ASGIApp) -> ASGIApp:

@@ -1,6 +1,6 @@
-"""The HTTP port. It is bound at once, and served by uvicorn in the broker's own loop once that has been imported.
+"""The HTTP port. It is bound at once, and served by uvicorn in the broker's event loop once that is imported.
 
-Whoever connects in between waits in the kernel's queue for some tenths of a second, and the Kafka port for nothing.
+Clients that connect before wait in the kernel's queue for some tenths of a second; the Kafka port is not delayed.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
-from ottla.http.queue_config import QueuesConfig
+from ottla.http.queues.config import QueuesConfig
 from ottla.http.registry_config import REGISTRY_PREFIX
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
-    from ottla.http.serving import Serving
+    from ottla.http.framework.loop_server import Serving
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class HttpServer:
         return f"{'http' if self._tls is None else 'https'}://{self.registry_address}"
 
     async def bind(self) -> None:
-        """Take the port; OSError if it cannot be had. From now on clients can connect."""
+        """Bind the ports; raises OSError if one is not available. From now on clients can connect."""
         self.address = await self._bind(self.address, self._sockets)
         if self.registry_address is not None:
             try:
@@ -91,7 +91,7 @@ class HttpServer:
         return Address(*sockets[0].getsockname()[:2])
 
     def start(self) -> None:
-        """Begin to serve, as soon as what that takes is imported."""
+        """Start serving, as soon as the required modules are imported."""
         self._starting = asyncio.get_running_loop().create_task(self._start())
         self._starting.add_done_callback(_report)
 
@@ -106,7 +106,7 @@ class HttpServer:
         return serving
 
     async def stop(self) -> None:
-        """Answer what is under way, end the tails, close."""
+        """Finish requests in progress, end the tails, close."""
         if self._starting is not None:
             try:
                 serving = await self._starting
@@ -122,11 +122,11 @@ class HttpServer:
 
 
 def _import() -> type[Serving]:
-    from ottla.http.serving import Serving
+    from ottla.http.framework.loop_server import Serving
 
     return Serving
 
 
 def _report(task: asyncio.Task[Serving]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        _logger.error("HTTP is not served", exc_info=error)
+        _logger.error("could not start the HTTP server", exc_info=error)

@@ -1,21 +1,21 @@
 """A durable queue in a folder: no broker, no network. The files are v-queue's (v2).
 
-queue          Queue: push, and everything about a whole queue
+queue          Queue: push, and queue-wide operations
 consumer       Consumer: pop, commit, seek
 record         a message and its 25-byte header
 info_files     the three kinds of small text files
-folder         where everything is, and what there is
-group_commit   one sync for many threads
-part_writer    one part, being written
-encode         what a push writes
-part_reader    one part, being read, past whatever is damaged in it
-positions      where a consumer begins
-tails          where a part really ends
+folder         paths and directory listing
+group_commit   one fsync for many threads
+part_writer    writing a part
+encode         encoding of a push
+part_reader    reading a part, skipping corrupt data
+positions      start positions of consumers
+tails          the actual end of a part
 sealing        encrypted queues
-removal        which parts nobody needs any more
+removal        removal of consumed parts
 checking       verify and repair
-damage         what is found damaged, and whom it is told to
-locks, files   what differs between operating systems
+damage         reports of corruption
+locks, files   differences between operating systems
 """
 
 from ottla.core.keys import KeyRing, read_key_file

@@ -1,4 +1,4 @@
-"""Looking through all of a queue, and putting right what can be."""
+"""Verifying and repairing a queue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def verify(path: str | os.PathLike[str], name: str, keys: KeyRing | None = None) -> Iterator[Damage]:
-    """Everything that is wrong with a queue. It is only read, and may be in use."""
+    """All problems of a queue. Read-only; the queue may be in use."""
     folder = open_folder(Path(path), check_name("queue", name), keys)
     newest = folder.newest_part()
     if folder.written_part() is None:
@@ -37,7 +37,7 @@ def verify(path: str | os.PathLike[str], name: str, keys: KeyRing | None = None)
     for consumer in folder.consumers():
         info = folder.pop_info(consumer)
         if info is None:
-            yield _problem(folder, 0, f"what consumer {consumer} committed is damaged")
+            yield _problem(folder, 0, f"the commit of consumer {consumer} is damaged")
 
 
 def _verify_part(folder: QueueFolder, part: int) -> Iterator[Damage]:
@@ -61,21 +61,21 @@ def _verify_part(folder: QueueFolder, part: int) -> Iterator[Damage]:
 
 
 def repair(path: str | os.PathLike[str], name: str, keys: KeyRing | None = None) -> list[str]:
-    """Put right what can be, with the writer stopped: the info files, by what is in the parts. What was done.
+    """Repair the info files from the parts, with the writer stopped; returns what was done.
 
-    Messages stay as they are: damaged ones are skipped by whoever reads them.
+    Messages are not changed: readers skip damaged ones.
     """
     folder = open_folder(Path(path), check_name("queue", name), keys)
     if not folder.exists():
-        raise NotFound(f"there is no queue {name} in {path}")
+        raise NotFound(f"no queue {name} in {path}")
     lock = Lock(folder.lock, f"queue {name} in {path}")
     try:
         mended = [part for part in folder.parts_with_data() if mend_tail(folder, part, is_durable=True)]
-        done = [f"info_push of part {part} is written anew" for part in mended]
+        done = [f"rewrote info_push of part {part}" for part in mended]
         if folder.written_part() is None:
             newest = folder.newest_part()
             overwrite_line(folder.info_queue, queue_line(name, newest), is_durable=True)
-            done.append(f"info_queue is written anew, for part {newest}")
+            done.append(f"rewrote info_queue for part {newest}")
         done += _repair_consumers(folder)
     finally:
         lock.release()
@@ -91,7 +91,7 @@ def _repair_consumers(folder: QueueFolder) -> Iterator[str]:
             if settled != folder.pop_info(consumer):
                 line = pop_line(folder.name, consumer, settled)
                 replace(folder.info_pop(consumer), line, is_durable=True)
-                yield f"consumer {consumer} goes on at byte {settled.position} of part {settled.part}"
+                yield f"consumer {consumer} resumes at byte {settled.position} of part {settled.part}"
         finally:
             lock.release(remove=True)
 

@@ -1,4 +1,4 @@
-"""What can be chosen about a queue."""
+"""Queue settings."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class QueueOptions(TypedDict, total=False):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueConfig:
     fsync: Fsync = "push"
-    """When messages are put on the disk: before a push returns, once per batch, or when the operating system likes."""
+    """When messages are synced: before a push returns, once per batch, or by the operating system."""
     batch_messages: int = 1000
-    """With fsync = "batch": so many single pushes are a batch; a call of push_many always is one."""
+    """With fsync = "batch": sync after this many pushes; push_many always syncs."""
     part_bytes: int = 1 << 30
-    """Begin a new part when this one would become larger."""
+    """Roll to a new part before this one exceeds this size."""
     part_age_ms: int | None = 7 * 24 * 3600 * 1000
-    """Begin a new part when this one is so old; None for never."""
+    """Roll to a new part at this age; None for never."""
     remove: Remove = "never"
-    """Whether parts that every consumer has committed past are removed."""
+    """Whether to remove parts that every consumer has committed past."""
     keys: KeyRing | None = field(default=None, repr=False)
-    """Encrypt messages with the newest of these keys, and read those that any of them encrypted."""
+    """Encrypt messages with the newest of these keys; decrypt with any of them."""
 
     def __post_init__(self) -> None:
         if self.fsync not in ("push", "batch", "never"):

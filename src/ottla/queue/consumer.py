@@ -1,4 +1,4 @@
-"""Reading a queue under a name, whose place in it is kept."""
+"""A named consumer of a queue, with a stored position."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ConsumerOptions(NamedTuple):
     start: Start
     mode: Literal["read", "read_write"]
     is_durable: bool
-    """Whether a commit is on the disk when it returns."""
+    """Whether commits are synced."""
     on_damage: OnDamage
 
 
 class Consumer:
-    """Made by `Queue.consumer`. One thread at a time may use it."""
+    """Created by `Queue.consumer`. Not thread-safe."""
 
     def __init__(self, folder: QueueFolder, name: str | None, options: ConsumerOptions) -> None:
         self.name = "" if name is None else check_name("consumer", name)
@@ -71,8 +71,8 @@ class Consumer:
     # Reading
 
     def pop(self, timeout_ms: float = 0) -> Message | None:
-        """The next message, waiting for it if there is none; None if none comes."""
-        # Hot: what was read together has been made messages together.
+        """The next message, waiting up to the timeout; None if none arrives."""
+        # Hot path: messages read together were decoded together.
         for message in self._ready:
             self._last = message
             return message
@@ -80,7 +80,7 @@ class Consumer:
         return messages[0] if messages else None
 
     def pop_many(self, count: int, timeout_ms: float = 0) -> list[Message]:
-        """Up to so many of the next messages, waiting if there are none; fewer as soon as there are any."""
+        """Up to `count` messages, waiting if there are none; fewer as soon as there are any."""
         self._check_open()
         messages = self._take(count)
         while len(messages) < count and self._fill(may_skip=not messages):
@@ -90,7 +90,7 @@ class Consumer:
         return self._wait_for_many(count, time.monotonic() + timeout_ms / 1000)
 
     def _take(self, count: int) -> list[Message]:
-        """Up to so many of the messages that have been read already."""
+        """Up to `count` messages that were already read."""
         messages = list(islice(self._ready, max(count, 0)))
         if messages:
             self._last = messages[-1]
@@ -106,28 +106,28 @@ class Consumer:
         return []
 
     def __iter__(self) -> Iterator[Message]:
-        """Every message there is now. It ends where the queue does, and goes on from there when asked again."""
+        """All messages available now. Iterating again continues from there."""
         while (message := self.pop()) is not None:
             yield message
 
-    # Where it is
+    # Position
 
     @property
     def position(self) -> Position:
-        """Where the next message is read."""
+        """The position of the next message."""
         if self._last is not None:
             return Position(self._last.part, self._last.end, self._last.number)
         return self._position
 
     def commit(self, position: Position | None = None) -> None:
-        """Keep the place behind the last message that was popped, or another: this consumer begins there next time."""
+        """Store the position after the last popped message, or another: this consumer resumes there."""
         self._check_open()
         if self._lock is None:
             raise NotReady(f"consumer {self.name} of queue {self._folder.name} is open for reading only")
         self._write(position or self.position)
 
     def seek(self, to: Position | Start | Literal["end"]) -> None:
-        """Go on reading at another place; nothing is committed by that."""
+        """Continue at another position; does not commit."""
         self._check_open()
         if to == "end":
             newest = self._folder.newest_part()
@@ -137,22 +137,22 @@ class Consumer:
         else:
             place = place_at(self._folder, to.part, to.offset)
             if place is None:
-                raise NotFound(f"no message begins at byte {to.offset} of part {to.part} of queue {self._folder.name}")
+                raise NotFound(f"no message starts at byte {to.offset} of part {to.part} of queue {self._folder.name}")
             to = Position(to.part, *place)
         self._go_to(to)
 
     @property
     def lag(self) -> int:
-        """How many messages are still to be read."""
+        """The number of unread messages."""
         self._check_open()
         part, _, number = self.position
         later = sum(count_of(self._folder, other) for other in self._folder.parts() if other > part)
         return max(count_of(self._folder, part) - number, 0) + later
 
-    # Its end
+    # Closing
 
     def close(self) -> None:
-        """Nothing is committed by that."""
+        """Does not commit."""
         self._is_closed = True
         self._ready = iter(())
         if self._reader is not None:
@@ -169,11 +169,11 @@ class Consumer:
         self.close()
 
     def __del__(self) -> None:
-        # As of a queue: its lock must not outlive it. One that could not even be made lacks attributes.
+        # As for a queue: the lock must not outlive it. A partially constructed object lacks attributes.
         with suppress(QueueError, AttributeError):
             self.close()
 
-    # How
+    # Implementation
 
     def _go_to(self, position: Position) -> None:
         self._position = position
@@ -184,16 +184,16 @@ class Consumer:
             self._reader = None
 
     def _fill(self, *, may_skip: bool) -> bool:
-        """Read on, into later parts and past what is damaged; whether there are messages now.
+        """Read on, into later parts and past corrupt data; whether there are messages now.
 
-        Whoever has messages in hand must not skip: what is damaged may be told by raising it.
+        With messages pending it must not skip: reporting corruption may raise.
         """
         while True:
             part, *at = self.position
             place = Place(*at)
             reader = self._open(part)
             if reader is None or place.offset >= reader.info.right_edge:
-                # Looked up before the edge is: a part that is not the newest any more gets no more messages.
+                # Read before the end is: a part that is no longer the newest gets no more messages.
                 newest = self._folder.newest_part()
                 if reader is not None:
                     reader.refresh(place)
@@ -220,7 +220,7 @@ class Consumer:
         return self._reader
 
     def _hop(self, wanted: int, newest: int, *, may_skip: bool) -> bool:
-        """Go to this part, or to the next one there is; whether there is one."""
+        """Move to this part, or to the next existing one; whether there is one."""
         later = [part for part in self._folder.parts_with_data() if part >= wanted] if newest >= wanted else []
         if not later or (later[0] != wanted and not may_skip):
             return False

@@ -1,4 +1,4 @@
-"""What is found damaged, and whom it is told to."""
+"""Corruption reports."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _logger: Final = logging.getLogger("ottla.queue")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """Something that cannot be read, and was passed over."""
+    """Corrupt data that was skipped."""
 
     queue: str
     part: int
     offset: int
-    """Where in the part it begins."""
+    """Start offset in the part."""
     end: int
-    """Where in the part reading goes on."""
+    """Offset in the part where reading continues."""
     messages: int
-    """How many messages are lost with it."""
+    """The number of lost messages."""
     text: str
-    """What is wrong."""
+    """Description."""
     kind: type[QueueError] = InvalidChecksum
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Damage:
 
 
 def missing_part(queue: str, part: int, next_part: int) -> Damage:
-    text = f"missing; reading goes on with part {next_part}"
+    text = f"missing; reading continues with part {next_part}"
     return Damage(queue=queue, part=part, offset=0, end=0, messages=0, text=text, kind=NotFound)
 
 

@@ -1,6 +1,6 @@
-"""What a push writes: a message as it is in a part, and the line that tells readers of it.
+"""The bytes of a push: a message as stored in a part, and the info_push line.
 
-Compiled by Cython with the C types in encode.pxd where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython with the C types in encode.pxd if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def kind_of(message: object) -> cython.uchar:
 
 
 def body_of(message: Any, extra_bytes: cython.Py_ssize_t) -> bytes:  # noqa: ANN401
-    """The bytes of a message, which take so many more in a part."""
+    """The body of a message, which takes `extra_bytes` more in a part."""
     body: bytes
     if type(message) is bytes:
         body = message
@@ -49,12 +49,12 @@ def body_of(message: Any, extra_bytes: cython.Py_ssize_t) -> bytes:  # noqa: ANN
     else:
         body = bytes(memoryview(message))
     if len(body) + extra_bytes > _MAX_BODY_BYTES:
-        raise NotReady(f"a message takes at most {_MAX_BODY_BYTES - extra_bytes} bytes, got {len(body)}")
+        raise NotReady(f"a message is limited to {_MAX_BODY_BYTES - extra_bytes} bytes, got {len(body)}")
     return body
 
 
 def encode(offset: cython.ulonglong, number: cython.uint, kind: cython.uchar, body: bytes) -> bytes:
-    """A message as it is in a part: its header, then its body."""
+    """A message as stored in a part: header and body."""
     if cython.compiled:
         size: cython.Py_ssize_t = len(body)
         record: bytes = PyBytes_FromStringAndSize(cython.NULL, _HEADER_BYTES + size)
@@ -80,7 +80,7 @@ def push_line(name: bytes, right_edge: cython.ulonglong, count_pushed: cython.ul
         line = cython.declare(cython.uchar[192])  # three numbers take 63 of them at most
         size: cython.Py_ssize_t = len(name)
         if size > _MAX_NAME_BYTES:
-            raise ValueError(f"a name takes at most {_MAX_NAME_BYTES} bytes, got {size}")
+            raise ValueError(f"a name is limited to {_MAX_NAME_BYTES} bytes, got {size}")
         memcpy(line, PyBytes_AS_STRING(name), size)
         line[size] = ord(";")
         size = put_decimal(line, size + 1, right_edge, ord(";"))

@@ -1,15 +1,15 @@
-"""The nine errors of v-queue, with its numbers and words.
+"""The nine errors of v-queue, with its codes and texts.
 
 QueueError
-├── NotReady                   cannot be used: closed, failed, opened for reading only, too large a message
-│   └── NotFound               there is no such queue, part or consumer
+├── NotReady                   closed, failed, opened read-only, or a message that is too large
+│   └── NotFound               no such queue, part or consumer
 ├── FailOpen                   a file cannot be opened
-│   └── AlreadyOpen            another writer, or another consumer of this name, has it
-├── FailWrite                  the disk refused: nothing of what was asked is in the queue
-├── FailRead                   the disk refused to give it back
-│   ├── InvalidChecksum        it is not what was written
+│   └── AlreadyOpen            locked by another writer, or another consumer of this name
+├── FailWrite                  a write failed: nothing of the call is in the queue
+├── FailRead                   a read failed
+│   ├── InvalidChecksum        checksum mismatch
 │   └── FailReadTailMessage    the end of a part is missing
-└── Other                      a name that cannot be, a file of another queue
+└── Other                      an invalid name, a file of another queue
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ottla.core.errors import OttlaError
 
 class QueueError(OttlaError):
     code: ClassVar[int]
-    """The number that v-queue gives it."""
+    """v-queue's error code."""
     saying: ClassVar[str]
-    """The words that v-queue has for it."""
+    """v-queue's error text."""
 
 
 class NotReady(QueueError):
@@ -47,9 +47,9 @@ class AlreadyOpen(FailOpen):
 
     def __init__(self, what: str, pid: int | None) -> None:
         holder = "another process" if pid is None else f"process {pid}"
-        super().__init__(f"{what} is open in {holder}; one at a time can have it")
+        super().__init__(f"{what} is already open in {holder}")
         self.pid = pid
-        """Who has it, where that is known."""
+        """The process that holds the lock, if known."""
 
 
 class FailWrite(QueueError):

@@ -1,4 +1,4 @@
-"""The few ways in which files are read and written, on every operating system."""
+"""File operations for all operating systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ottla.queue.errors import QueueError
 
-# Where the system knows such things: bytes as they are, and not for the programs that are started from here.
+# Where supported: binary mode, and not inherited by child processes.
 _FLAGS: Final = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOINHERIT", 0)
 
 
@@ -28,11 +28,11 @@ def failing_as(kind: type[QueueError], doing: str) -> Iterator[None]:
 
 
 def open_to_read(path: Path) -> int:
-    """NotFound if it is not there."""
+    """Raises NotFound if it does not exist."""
     try:
         return os.open(path, os.O_RDONLY | _FLAGS)
     except FileNotFoundError:
-        raise NotFound(f"{path} is not there") from None
+        raise NotFound(f"{path} does not exist") from None
     except OSError as refused:
         raise FailOpen(f"{path} cannot be opened: {refused.strerror}") from refused
 
@@ -62,7 +62,7 @@ else:
         import fcntl
 
         def sync(fd: int) -> None:
-            # fsync leaves it in the memory of the disk there.
+            # There, fsync leaves data in the disk's cache.
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
 
     else:
@@ -70,14 +70,14 @@ else:
 
 
 def write_at(fd: int, data: bytes, offset: int) -> None:
-    """Write every byte. When this raises, some of them may have been written."""
+    """Write all bytes. After an error, some may have been written."""
     written = write_some(fd, data, offset)
     while written < len(data):
         written += write_some(fd, memoryview(data)[written:], offset + written)
 
 
 def read_all_at(fd: int, size: int, offset: int) -> bytes:
-    """As much of it as there is."""
+    """As much as there is."""
     with failing_as(FailRead, f"byte {offset} cannot be read"):
         data = read_at(fd, size, offset)
         while len(data) < size and (more := read_at(fd, size - len(data), offset + len(data))):
@@ -86,7 +86,7 @@ def read_all_at(fd: int, size: int, offset: int) -> bytes:
 
 
 def read_small(path: Path, limit: int) -> bytes | None:
-    """The beginning of a file; None if it is not there."""
+    """The start of a file; None if it does not exist."""
     try:
         fd = open_to_read(path)
     except NotFound:
@@ -98,10 +98,10 @@ def read_small(path: Path, limit: int) -> bytes | None:
 
 
 def overwrite_line(path: Path, line: bytes, *, is_durable: bool) -> None:
-    """Put a line in the place of another such that a crash leaves one of the two.
+    """Replace a line such that a crash leaves the old or the new one.
 
-    In place, since whoever has the file open has to see the new line. So the file is first made long enough, which
-    changes nothing about its first line, and then written with one write that ends where the file does or before.
+    In place, since processes that have the file open must see the new line. The file is first extended, which
+    does not change its first line, and then written with one write within its size.
     """
     fd = open_to_write(path)
     try:
@@ -119,7 +119,7 @@ def overwrite_line(path: Path, line: bytes, *, is_durable: bool) -> None:
 
 
 def replace(path: Path, data: bytes, *, is_durable: bool) -> None:
-    """Put another file in the place of this one: a crash leaves either."""
+    """Replace this file by another: a crash leaves either."""
     beside = path.with_name(path.name + ".tmp")
     fd = open_to_write(beside)
     try:
@@ -139,7 +139,7 @@ def replace(path: Path, data: bytes, *, is_durable: bool) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what was created in this folder durable, where a folder can be opened for that."""
+    """Sync the folder's entries, if the system supports it."""
     if sys.platform == "win32":
         return
     with failing_as(FailWrite, f"{folder} cannot be synced"):

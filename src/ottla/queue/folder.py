@@ -1,13 +1,13 @@
-"""Where the files of a queue are, and what there is.
+"""The files of a queue.
 
-    Q_info_queue              the part that is written to
-    Q_queue.lock              locked by the writer
-    Q-0/ Q-1/ ...             a folder for each part
-      Q_queue                 its messages
-      Q_info_push             how far it is written
-    Q_info_pop_C              how far consumer C has committed
-    Q_info_pop_C.lock         locked by the consumer
-    Q_info_keys               which keys an encrypted queue needs
+Q_info_queue              the part that is written to
+Q_queue.lock              locked by the writer
+Q-0/ Q-1/ ...             a folder per part
+Q_queue                 its messages
+Q_info_push             its size and message count
+Q_info_pop_C              the position committed by consumer C
+Q_info_pop_C.lock         locked by the consumer
+Q_info_keys               the keys an encrypted queue needs
 
 Several queues may share the folder.
 """
@@ -39,19 +39,19 @@ _INFO_KEYS: Final = "_info_keys"
 _INFO_POP: Final = "_info_pop_"
 _NOT_CONSUMERS: Final = (".lock", ".tmp")
 MAX_NAME_BYTES: Final = 100
-# Whoever reads a line while it is written may see neither the old one nor the new one.
+# A concurrent reader of a line being written may see neither the old nor the new one.
 _ATTEMPTS: Final = 3
 _MAX_PART: Final = 0xFFFF_FFFF
-# What a file cannot be called on Windows; and a semicolon or a space ends a field for v-queue.
+# Invalid in Windows file names; and a semicolon or a space ends a field for v-queue.
 _FORBIDDEN: Final = re.compile(r'[<>:"/\\|?*;\s\x00-\x1f\x7f]')
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 
 
 def check_name(what: str, name: str) -> str:
-    """A name that can be a file's on every operating system, and that v-queue reads back; Other if it cannot."""
+    """A name that is a valid file name on every operating system, and that v-queue can parse; otherwise Other."""
     problem = _problem_of(name)
     if problem:
-        raise Other(f"a {what} cannot be named {name!r}: {problem}")
+        raise Other(f"invalid {what} name {name!r}: {problem}")
     return name
 
 
@@ -59,17 +59,17 @@ def _problem_of(name: str) -> str:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        return "it is not Unicode text"
+        return "not valid Unicode"
     if not 1 <= size <= MAX_NAME_BYTES:
-        return f"a name takes 1 to {MAX_NAME_BYTES} bytes"
+        return f"it must have 1 to {MAX_NAME_BYTES} bytes"
     if found := _FORBIDDEN.search(name):
         return f"{found[0]!r} is not allowed"
     if name.startswith(".") or name.endswith("."):
-        return "it begins or ends with a dot"
+        return "it starts or ends with a dot"
     if _RESERVED.fullmatch(name):
-        return "Windows has another use for that name"
+        return "reserved on Windows"
     if "_info_" in name or name.endswith(_NOT_CONSUMERS):
-        return "files beside the queue are named like that"
+        return "it conflicts with the queue's own files"
     return ""
 
 
@@ -83,7 +83,7 @@ class QueueFolder:
 
     @property
     def extra_bytes(self) -> int:
-        """How much longer a message is in a part than outside."""
+        """The encryption overhead per message."""
         return 0 if self.seal is None else self.seal.extra_bytes
 
     @property
@@ -113,21 +113,21 @@ class QueueFolder:
     def consumer_lock(self, consumer: str) -> Path:
         return self.base / f"{self.name}{_INFO_POP}{consumer}.lock"
 
-    # What there is
+    # Contents
 
     def exists(self) -> bool:
         return self.info_queue.exists() or bool(self.parts())
 
     def parts(self) -> list[int]:
-        """The parts that are there, in order."""
+        """The existing parts, in order."""
         pattern = re.compile(re.escape(self.name) + r"-(0|[1-9][0-9]{0,9})")
         matches = (pattern.fullmatch(name) for name in _names_in(self.base))
         found = sorted(part for match in matches if match and (part := int(match[1])) <= _MAX_PART)
-        # A folder alone is none: a writer was killed on beginning it, and the next one will begin it again.
+        # An empty folder does not count: a writer was killed while creating it, and the next one will reuse it.
         return [part for part in found if self.data(part).exists() or self.info_push(part).exists()]
 
     def parts_with_data(self) -> list[int]:
-        """Those that can be read."""
+        """The readable ones."""
         return [part for part in self.parts() if self.data(part).exists()]
 
     def consumers(self) -> list[str]:
@@ -136,22 +136,22 @@ class QueueFolder:
         return sorted(name for name in names if not _problem_of(name))
 
     def written_part(self) -> int | None:
-        """The part that info_queue names; None if it is missing or damaged."""
+        """The part named by info_queue; None if it is missing or damaged."""
         line = read_small(self.info_queue, MAX_LINE_BYTES)
         return None if line is None else parse_queue_line(line, self.name)
 
     def newest_part(self) -> int:
-        """The part that is written to, whatever has become of info_queue."""
+        """The part that is written to, even if info_queue is damaged."""
         part = self.written_part()
         if part is None:
             parts = self.parts()
             if not parts:
-                raise NotFound(f"there is no queue {self.name} in {self.base}")
+                raise NotFound(f"no queue {self.name} in {self.base}")
             part = parts[-1]
         return part
 
     def part_info(self, part: int) -> PartInfo | None:
-        """What info_push says; None if it is missing or damaged."""
+        """The contents of info_push; None if it is missing or damaged."""
         for _ in range(_ATTEMPTS):
             line = read_small(self.info_push(part), MAX_LINE_BYTES)
             info = None if line is None else parse_push_line(line, self.name)
@@ -160,7 +160,7 @@ class QueueFolder:
         return None
 
     def pop_info(self, consumer: str) -> PopInfo | None:
-        """What the consumer has committed; None if that is missing or damaged."""
+        """The consumer's commit; None if it is missing or damaged."""
         line = read_small(self.info_pop(consumer), MAX_LINE_BYTES)
         return None if line is None else parse_pop_line(line, self.name, consumer)
 

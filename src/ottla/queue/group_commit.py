@@ -1,4 +1,4 @@
-"""One waits for the disk, on behalf of all that wait."""
+"""Group commit: one thread syncs for all waiting threads."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class GroupCommit:
-    """Syncs that exclude each other, and that many threads may want at once."""
+    """Mutually exclusive syncs, requested by many threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._is_syncing = False
 
     def sync(self, is_done: Callable[[], bool], sync: Callable[[], None]) -> None:
-        """Return when `is_done`, which another's sync may bring about; else `sync`.
+        """Return when `is_done`, possibly by another thread's sync; otherwise `sync`.
 
-        Not a lock that everybody queues for: those whose wait is over would stand in line behind the next sync.
+        Not a lock: threads whose data is synced would queue behind the next sync.
         """
         with self._changed:
             while self._is_syncing and not is_done():
@@ -35,7 +35,7 @@ class GroupCommit:
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """While nobody syncs."""
+        """While no sync runs."""
         with self._changed:
             while self._is_syncing:
                 self._changed.wait()

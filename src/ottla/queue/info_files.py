@@ -1,11 +1,11 @@
-"""The small text files beside the messages: one line each, fields between semicolons.
+"""The small text files beside the messages: one line each, with semicolon-separated fields.
 
     Q_info_queue    name;part;crc
     Q_info_push     name;right_edge;count_pushed;crc
     Q_info_pop_C    name;consumer;position;count_popped;part
 
-The CRC-32 is decimal and covers the text before it, the last semicolon too. Only the first line counts: the files are
-overwritten in place, and a shorter line leaves the rest of a longer one behind it.
+The CRC-32 is decimal and covers the text before it, including the last semicolon. Only the first line counts: the
+files are overwritten in place, and a shorter line leaves the rest of a longer one behind it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_U64: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 class PartInfo(NamedTuple):
     right_edge: int
-    """Where the next message will be written."""
+    """The position of the next message."""
     count_pushed: int
 
 
@@ -41,7 +41,7 @@ def pop_line(name: str, consumer: str, info: PopInfo) -> bytes:
 
 
 def parse_queue_line(data: bytes, name: str) -> int | None:
-    """The part that is written to; None if this is not what anybody wrote for this queue."""
+    """The part that is written to; None if the line is invalid for this queue."""
     fields = _checked_fields(data, name)
     if fields is None or len(fields) != 1:
         return None
@@ -69,7 +69,7 @@ def _first_line(data: bytes) -> bytes:
 
 
 def _checked_fields(data: bytes, name: str) -> list[bytes] | None:
-    """What is between the name and the checksum, if both are right."""
+    """The fields between name and checksum, if both are valid."""
     line = _first_line(data)
     text, semicolon, crc = line.rpartition(b";")
     if _number(crc, _MAX_U32) != crc32(text + semicolon):

@@ -1,6 +1,6 @@
-"""Locks that are really held: from construction until `release`, or until the process ends however it ends.
+"""File locks, held from construction until `release`, or until the process ends.
 
-v-queue locks the same files with flock, so either keeps the other out.
+v-queue locks the same files with flock, so they exclude each other.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ else:
 
 
 class Lock:
-    """The only one that has this file locked; AlreadyOpen, with the process id, if it cannot be."""
+    """The exclusive lock on this file; raises AlreadyOpen with the process id if it is taken."""
 
     def __init__(self, path: Path, what: str) -> None:
         self._path = path
         self._fd = self._acquire(what)
-        # Only a courtesy to whoever is refused: a disk too full for it is no reason not to start.
+        # Informational only: a full disk must not prevent the start.
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
             write_at(self._fd, f"{os.getpid()}\n".encode(), 0)
@@ -65,7 +65,7 @@ class Lock:
                 raise FailOpen(f"{self._path} cannot be locked: {refused.strerror}") from refused
             if self._is_still_there(fd):
                 return fd
-            # Whoever had it removed it between our opening it and our locking it.
+            # The previous holder removed it between our open and our lock.
             os.close(fd)
 
     def _is_still_there(self, fd: int) -> bool:
@@ -80,10 +80,10 @@ class Lock:
         if remove and sys.platform != "win32":
             with suppress(OSError):
                 self._path.unlink()
-        # Said, not left to the closing: a fork may have the file open, too.
+        # Explicit, not left to close: a forked process may have the file open, too.
         _unlock(self._fd)
         os.close(self._fd)
         if remove and sys.platform == "win32":
-            # An open file cannot be removed there, and one that another process has opened since stays.
+            # There, an open file cannot be removed, and one opened by another process stays.
             with suppress(OSError):
                 self._path.unlink()

@@ -1,4 +1,4 @@
-# Numbers as they are in the files of a queue. There is no module to it: without a C compiler, struct and % do this.
+# Numbers in queue files. There is no .py module: without a C compiler, struct and % do this.
 
 
 cdef inline void put_little_endian(unsigned char* data, Py_ssize_t at, unsigned long long value, int width) noexcept:
@@ -7,7 +7,7 @@ cdef inline void put_little_endian(unsigned char* data, Py_ssize_t at, unsigned 
         data[at + i] = (value >> (8 * i)) & 0xFF
 
 
-# Behind it comes this byte, and what is returned is where the next goes.
+# Followed by this byte; returns the position after it.
 cdef inline Py_ssize_t put_decimal(
     unsigned char* data, Py_ssize_t at, unsigned long long value, unsigned char then
 ) noexcept:

@@ -1,7 +1,7 @@
-"""One part, being read. What is damaged in it is told once, and passed over.
+"""Reads one part. Corrupt data is reported once and skipped.
 
-Up to the right edge that info_push gives, all is messages; what is behind it was never pushed, or not completely. Where
-info_push is missing or damaged, the last intact message is the end.
+Everything up to the right edge in info_push is messages; data behind it was not pushed completely. If
+info_push is missing or damaged, the part ends after the last intact message.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _logger: Final = logging.getLogger("ottla.queue")
 _READ_BYTES: Final = 1 << 18
 _SEARCH_BYTES: Final = 1 << 20
 _NEWER_MAGIC: Final = 0xEEEFFE33
-"""Of v_queue 0.3 and later, whose parts may be compressed."""
+"""Magic of v_queue 0.3 and later, whose parts may be compressed."""
 
 
 class Place(NamedTuple):
-    """Between two messages of a part."""
+    """A position between two messages of a part."""
 
     offset: int
     number: int
@@ -41,10 +41,10 @@ class Place(NamedTuple):
 
 class PartReader:
     def __init__(self, folder: QueueFolder, part: int) -> None:
-        """NotFound if the part is not there."""
+        """Raises NotFound if the part does not exist."""
         self.part = part
         self.info = PartInfo(0, 0)
-        """How far it is written, when that was last looked up."""
+        """The right edge as of the last refresh."""
         self._is_told = False
         self._folder = folder
         self._fd = open_to_read(folder.data(part))
@@ -59,15 +59,15 @@ class PartReader:
         os.close(self._fd)
 
     def refresh(self, place: Place) -> None:
-        """Look up how far the part is written, at this place or behind it."""
+        """Refresh the right edge, at this position or behind it."""
         info = self._folder.part_info(self.part)
         if info is None and not self._is_told:
             self._is_told = True
-            _logger.warning("%s is missing or damaged; messages are looked for", self._folder.info_push(self.part))
+            _logger.warning("%s is missing or damaged; searching for messages", self._folder.info_push(self.part))
         self.info = PartInfo(*self.intact_end(place)) if info is None else info
 
     def read(self, place: Place) -> list[Message]:
-        """The intact messages at this place; none at the end of the part, and none where it is damaged."""
+        """The intact messages at this position; none at the end of the part, or before corrupt data."""
         return self._read(place, self.info.right_edge)
 
     def _read(self, place: Place, edge: int) -> list[Message]:
@@ -85,24 +85,24 @@ class PartReader:
         return decode(data, place.offset, self.part, place.number, self._folder.seal).messages
 
     def skip(self, place: Place) -> tuple[Damage, Place]:
-        """What is damaged here, and where reading goes on."""
+        """The corruption at this position, and where reading continues."""
         edge, count = self.info
         size = os.fstat(self._fd).st_size
         header = self._header_at(place.offset)
         if header is not None and header.number == place.number + 1 and self._is_boundary(header.end):
             after = Place(header.end, header.number)
             if after.offset <= size:
-                return self._damage(place, after, "a message does not match its checksum"), after
+                return self._damage(place, after, "checksum mismatch"), after
         elif (found := self._search(place, edge)) is not None:
             after = Place(found.offset, max(found.number - 1, place.number))
-            return self._damage(place, after, "there is no intact message"), after
+            return self._damage(place, after, "no intact message"), after
         after = Place(edge, max(count, place.number))
         if size < edge:
             return self._damage(place, after, "the end of the part is missing", FailReadTailMessage), after
         return self._damage(place, after, self._reason(place.offset)), after
 
     def intact_end(self, place: Place) -> Place:
-        """Behind the last intact message of the file."""
+        """The position after the last intact message of the file."""
         size = os.fstat(self._fd).st_size
         while True:
             place = self.unbroken_end(place)
@@ -112,7 +112,7 @@ class PartReader:
             place = Place(found.offset, found.number - 1)
 
     def unbroken_end(self, place: Place) -> Place:
-        """Behind the last of the intact messages that follow each other from here on."""
+        """The position after the last consecutive intact message from here on."""
         size = os.fstat(self._fd).st_size
         while messages := self._read(place, size):
             place = Place(messages[-1].end, messages[-1].number)
@@ -132,8 +132,8 @@ class PartReader:
     def _reason(self, offset: int) -> str:
         head = read_all_at(self._fd, HEADER_BYTES, offset)
         if len(head) == HEADER_BYTES and HEADER.unpack(head)[2] == _NEWER_MAGIC:
-            return "this is the format of v_queue 0.3 and later, which is not read here"
-        return "there is no intact message"
+            return "the format of v_queue 0.3 and later is not supported"
+        return "no intact message"
 
     # Headers
 
@@ -144,7 +144,7 @@ class PartReader:
         return offset == self.info.right_edge or (offset < self.info.right_edge and self._header_at(offset) is not None)
 
     def _search(self, place: Place, edge: int) -> Message | None:
-        """The first intact message that begins behind this place."""
+        """The first intact message that starts after this position."""
         at = place.offset + 1
         while at + HEADER_BYTES <= edge:
             window = read_all_at(self._fd, min(_SEARCH_BYTES, edge - at), at)
@@ -156,7 +156,7 @@ class PartReader:
                 found = window.find(MAGIC_BYTES, found + 1)
             if len(window) < _SEARCH_BYTES:
                 return None
-            # The next window begins with what may be the beginning of a header at the end of this one.
+            # The next window starts with a possible partial header at the end of this one.
             at += len(window) - HEADER_BYTES
         return None
 
@@ -175,7 +175,7 @@ class _Header(NamedTuple):
 
 
 def _header_in(data: bytes, offset: int) -> _Header | None:
-    """The header at the beginning of this, if it is one by its looks."""
+    """The header at the start, if it looks like one."""
     if len(data) < HEADER_BYTES:
         return None
     start, length, magic, number, _, _ = HEADER.unpack_from(data)
@@ -184,7 +184,7 @@ def _header_in(data: bytes, offset: int) -> _Header | None:
 
 
 def count_of(folder: QueueFolder, part: int) -> int:
-    """How many messages the part holds; 0 if it is not there."""
+    """The number of messages in the part; 0 if it does not exist."""
     info = folder.part_info(part)
     if info is not None:
         return info.count_pushed

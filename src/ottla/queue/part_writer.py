@@ -1,6 +1,6 @@
-"""One part, being written. What runs for every push is here.
+"""Writes one part; contains the hot path of a push.
 
-Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Limits(NamedTuple):
 
     bytes: int
     ends_s: float
-    """When it is too old to be written to."""
+    """When to roll by age."""
     unsynced_messages: float
-    """So many, and a push waits for the disk."""
+    """After this many messages a push waits for a sync."""
 
 
 @cython.final
 @cython.cclass
 class PartWriter:
-    """Its methods are called with the lock held, all but `offer` and those that wait for the disk."""
+    """Methods are called with the lock held, except `offer` and those that wait for the disk."""
 
     part = cython.declare(cython.longlong, visibility="readonly")
     right_edge = cython.declare(cython.longlong, visibility="readonly")
@@ -79,7 +79,7 @@ class PartWriter:
     def __init__(
         self, folder: QueueFolder, part: int, lock: threading.Lock, limits: Limits, monotonic_s: Callable[[], float]
     ) -> None:
-        """Begin this part, of which nothing is there yet."""
+        """Create this part."""
         self.part = part
         self.right_edge = 0
         self.count_pushed = 0
@@ -97,7 +97,7 @@ class PartWriter:
         self._name = folder.name.encode()
         self._seal = folder.seal
         self._extra_bytes = folder.extra_bytes
-        # Windows has no such call, and tests look at what is written.
+        # Not available on Windows; tests inspect the writes.
         self._is_direct = cython.compiled and files.write_some is getattr(os, "pwrite", None)
         create_folder(self._path)
         self._data_fd = open_to_write(folder.data(part))
@@ -113,10 +113,9 @@ class PartWriter:
             raise
 
     def offer(self, message: bytes | str) -> int:
-        """Write one message and tell readers of it, if that is all there is to do; the new right edge.
+        """Write one message and publish it, in the simple case; returns the new right edge.
 
-        0, and nothing is written, if there is no room, if the disk is to be waited for, or if the part has ended.
-        Any thread may call this.
+        Returns 0, without writing, if the part is full or has ended, or a sync is required. Thread-safe.
         """
         body: bytes = body_of(message, self._extra_bytes)
         self._acquire()  # half the time of a with statement
@@ -130,7 +129,7 @@ class PartWriter:
             self._release()
 
     def append(self, kind: int, body: bytes, *, is_published: bool) -> int:
-        """Write one message, and tell readers of it or not yet; the new right edge."""
+        """Write one message, and publish it or not yet; returns the new right edge."""
         return self._append(kind, body, is_published)
 
     @cython.cfunc
@@ -140,7 +139,7 @@ class PartWriter:
         record: bytes = self._record(edge, number, kind, body)
         next_edge: cython.longlong = edge + len(record)
         try:
-            # At the right edge, not at the end of the file: what a failed write left there is covered.
+            # At the right edge, not at the end of the file: remains of a failed write are overwritten.
             self._write(self._data_fd, record, edge)
             if is_published:
                 self._write(self._info_fd, push_line(self._name, next_edge, number), 0)
@@ -154,7 +153,7 @@ class PartWriter:
         return next_edge
 
     def append_many(self, messages: Iterable[tuple[int, bytes]]) -> None:
-        """Write all of them, which readers do not know of yet, or none."""
+        """Write all of them, unpublished, or none."""
         records: list[bytes] = []
         record: bytes
         offset: cython.longlong = self.right_edge
@@ -175,7 +174,7 @@ class PartWriter:
     @cython.ccall
     @cython.exceptval(-1)
     def has_room(self, size: cython.longlong, count: cython.longlong) -> cython.bint:
-        """For so many bytes and messages more. An empty part has room for whatever comes."""
+        """Whether these bytes and messages fit. An empty part accepts any message."""
         if self.count_pushed == 0:
             return True
         if self.right_edge + size > self._max_bytes or self.count_pushed + count > _MAX_NUMBER:
@@ -194,7 +193,7 @@ class PartWriter:
                     written = pwrite(fd, start, size, offset)
             if written == size:
                 return
-            # Interrupted, refused or cut short: once more, by one who knows what to do then.
+            # Interrupted, failed or short: retry with full error handling.
         write_at(fd, data, offset)
 
     @cython.cfunc
@@ -204,15 +203,15 @@ class PartWriter:
         return encode(offset, number, kind, body)
 
     def _roll_back(self, right_edge: int, count_pushed: int) -> None:
-        """Forget what was written behind this."""
+        """Discard everything behind this."""
         self.right_edge = right_edge
         self.count_pushed = count_pushed
-        # If this fails too, the next message covers it.
+        # If this fails too, the next message overwrites it.
         with suppress(OSError):
             os.ftruncate(self._data_fd, right_edge)
 
     def publish(self) -> None:
-        """Tell readers of all that was appended; if that fails, it is as if it never was."""
+        """Publish all appended messages; if that fails, discard them."""
         try:
             self.publish_to(self.right_edge, self.count_pushed)
         except FailWrite:
@@ -220,7 +219,7 @@ class PartWriter:
             raise
 
     def publish_to(self, right_edge: int, count_pushed: int) -> None:
-        """Tell readers that the part is written so far. One small write in place: they see this line or the last."""
+        """Publish the right edge. One small write in place: readers see this line or the previous one."""
         try:
             self._write(self._info_fd, push_line(self._name, right_edge, count_pushed), 0)
         except OSError as refused:
@@ -233,7 +232,7 @@ class PartWriter:
             sync(self._data_fd)
 
     def sync_all(self) -> None:
-        """The info file and the folder, too."""
+        """Including the info file and the folder."""
         self.sync()
         with failing_as(FailWrite, f"{self._path} cannot be synced"):
             sync(self._info_fd)

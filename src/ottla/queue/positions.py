@@ -1,4 +1,4 @@
-"""Where a consumer begins: at the place it committed, if that is one."""
+"""Start positions of consumers: the committed one, if it is valid."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Start = Literal["latest_part", "earliest"]
 
 
 class Position(NamedTuple):
-    """Between two messages of a queue."""
+    """A position between two messages of a queue."""
 
     part: int
     offset: int
-    """Where the next message begins."""
+    """Offset of the next message."""
     number: int
     """Of the message before, in its part."""
 
 
 def first_position(folder: QueueFolder, start: Start) -> Position:
-    """The beginning of the first part there is, or of the newest one."""
+    """The start of the oldest or newest part."""
     newest = folder.newest_part()
     if start == "latest_part":
         return Position(newest, 0, 0)
@@ -37,18 +37,18 @@ def first_position(folder: QueueFolder, start: Start) -> Position:
 
 
 def committed_position(folder: QueueFolder, consumer: str) -> Position:
-    """What the consumer committed. The file has no checksum, so it is compared with the part that it is about.
+    """The consumer's commit. The file has no checksum, so it is compared with its part.
 
-    Where they contradict each other, messages come again rather than not at all.
+    If they contradict each other, messages are redelivered rather than lost.
     """
     info = folder.pop_info(consumer)
     if info is None or info.part > max([folder.newest_part(), *folder.parts()]):
-        _logger.warning("queue %s: what consumer %s committed is damaged; it begins anew", folder.name, consumer)
+        _logger.warning("queue %s: the commit of consumer %s is damaged; restarting it", folder.name, consumer)
         return first_position(folder, "earliest")
     place = _settled(folder, info)
     if place is None:
         _logger.warning(
-            "queue %s: consumer %s committed byte %d of part %d, where no message begins; it goes back",
+            "queue %s: consumer %s committed byte %d of part %d, where no message starts; going back",
             *(folder.name, consumer, info.position, info.part),
         )
         place = Place(0, 0)
@@ -56,7 +56,7 @@ def committed_position(folder: QueueFolder, consumer: str) -> Position:
 
 
 def place_at(folder: QueueFolder, part: int, offset: int) -> Place | None:
-    """The place at this offset of a part; None if no message begins or ends there."""
+    """The position at this offset of a part; None if no message starts or ends there."""
     try:
         reader = PartReader(folder, part)
     except NotFound:
@@ -74,14 +74,14 @@ def _settled(folder: QueueFolder, info: PopInfo) -> Place | None:
     place = place_at(folder, info.part, info.position)
     if place is None or place.number <= info.count_popped or not folder.part(info.part).exists():
         return place
-    # One of the two numbers is wrong. The count is the earlier one, so it is the one to go back to.
+    # One of the two numbers is wrong. Go back to the earlier one, the count.
     with PartReader(folder, info.part) as reader:
         reader.refresh(Place(0, 0))
         return _walked_to(reader, place.offset, info.count_popped)
 
 
 def _walked_to(reader: PartReader, offset: int, number: int | None = None) -> Place | None:
-    """Walk from the beginning of the part to this offset, or to this number if that comes first."""
+    """Scan from the start of the part to this offset, or to this number if that comes first."""
     place = Place(0, 0)
     while place.offset < min(offset, reader.info.right_edge):
         messages = reader.read(place)

@@ -1,4 +1,4 @@
-"""A queue: pushing to it, and what there is to know about all of it."""
+"""A queue: pushing, and queue-wide operations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _WRITE_BYTES: Final = 1 << 20
 
 
 class Queue:
-    """Open for writing, which one at a time can do, or for reading only. Threads may share it."""
+    """Opened for writing, by one process at a time, or read-only. Thread-safe."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Queue:
         clock: Clock | None = None,
         **options: Unpack[QueueOptions],
     ) -> None:
-        """The queue `name` in the folder `path`; without a name, it is called like the folder."""
+        """The queue `name` in the folder `path`; the name defaults to that of the folder."""
         base = Path(path)
         self.name = check_name("queue", base.resolve().name if name is None else name)
         self.config = QueueConfig(**options)
@@ -64,7 +64,7 @@ class Queue:
         self._shows_synced_only = self.config.fsync == "push"
         syncs_after = {"push": 1, "batch": self.config.batch_messages, "never": math.inf}
         self._unsynced_messages = syncs_after[self.config.fsync]
-        """So many, and a push waits for the disk."""
+        """After this many messages a push waits for a sync."""
         self._appending = threading.Lock()
         self._commits = GroupCommit()
         self._failure = ""
@@ -76,7 +76,7 @@ class Queue:
         elif mode != "read":
             raise ValueError(f"mode must be read or read_write, got {mode!r}")
         elif not self.folder.exists():
-            raise NotFound(f"there is no queue {self.name} in {base}")
+            raise NotFound(f"no queue {self.name} in {base}")
 
     def _open_to_write(self) -> None:
         create_folder(self.folder.base)
@@ -87,7 +87,7 @@ class Queue:
             written, parts = self.folder.written_part(), self.folder.parts()
             newest = max([*parts, *([] if written is None else [written])], default=None)
             for part in self.folder.parts_with_data()[-1:]:
-                # Before the new part is there: consumers leave this one when they see a newer.
+                # Before the new part exists: consumers leave this one when they see a newer.
                 mend_tail(self.folder, part, is_durable=self._is_durable)
             self._begin_part(0 if newest is None else newest + 1)
         except BaseException:
@@ -97,13 +97,13 @@ class Queue:
     # Pushing
 
     def push(self, message: bytes | str) -> int:
-        """Add a message; the new right edge of its part. With fsync = "push" it is on the disk then."""
-        # Hot: most pushes need no more than this one call, which is compiled.
+        """Add a message; returns the new right edge of its part. With fsync = "push" it is synced."""
+        # Hot path: most pushes need only this compiled call.
         writer = self._writer
         return (writer is not None and writer.offer(message)) or self._push(message)
 
     def _push(self, message: bytes | str) -> int:
-        """With everything that may come with it: another part, and waiting for the disk."""
+        """The general case: rolling to a new part, and waiting for a sync."""
         body = body_of(message, self.folder.extra_bytes)
         size = HEADER_BYTES + len(body) + self.folder.extra_bytes
         while True:
@@ -119,9 +119,9 @@ class Queue:
         return edge
 
     def push_many(self, messages: Iterable[bytes | str]) -> int:
-        """Add all of these, in as few writes as that takes; how many there were.
+        """Add all of these, in as few writes as possible; returns their number.
 
-        They are on the disk when this returns, unless fsync is "never". If it fails, those behind some message
+        They are synced when this returns, unless fsync is "never". If it fails, the messages from some point on
         are not in the queue.
         """
         count = 0
@@ -142,17 +142,17 @@ class Queue:
         return count
 
     def flush(self) -> None:
-        """Put everything that was pushed on the disk."""
+        """Sync everything that was pushed."""
         with self._appending:
             writer = self._usable()
             number = writer.count_pushed
         self._sync(writer, number)
 
     def _sync(self, writer: PartWriter, number: int) -> None:
-        """Until this message of this part is on the disk."""
+        """Wait until this message of this part is synced."""
 
         def is_done() -> bool:
-            # A part that has ended was synced as a whole.
+            # A finished part was synced as a whole.
             return writer is not self._writer or writer.count_synced >= number
 
         self._commits.sync(is_done, lambda: self._sync_now(writer))
@@ -164,19 +164,19 @@ class Queue:
         with self._failing():
             writer.sync()
             if self._shows_synced_only:
-                # Only now: nobody is to read what a power cut would take back.
+                # Only now: readers must not see what a power failure could lose.
                 writer.publish_to(right_edge, count)
         writer.count_synced = count
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """What a failed sync leaves in memory and on the disk nobody knows: a new part is safe, this one is not."""
+        """After a failed sync the state on disk is unknown: a new part is safe, this one is not."""
         try:
             yield
         except FailWrite as failed:
             if self._writer is not None:
                 self._writer.is_ended = True
-            self._failure = f"queue {self.name} has failed and must be opened again: {failed}"
+            self._failure = f"queue {self.name} has failed and must be reopened: {failed}"
             raise
 
     # Parts
@@ -189,7 +189,7 @@ class Queue:
         return writer
 
     def _roll(self, full: PartWriter) -> None:
-        """End this part and begin the next, unless another thread has done so."""
+        """Roll to the next part, unless another thread has done so."""
         with self._commits.no_sync(), self._appending:
             if self._usable() is full:
                 self._finish(full)
@@ -225,7 +225,7 @@ class Queue:
         if self.config.remove == "committed":
             remove_parts(self.folder)
 
-    # All of it
+    # Queue-wide operations
 
     def consumer(
         self,
@@ -235,10 +235,10 @@ class Queue:
         *,
         on_damage: OnDamage = log_damage,
     ) -> Consumer:
-        """Read under this name, from where it has committed; a new one from the newest part or the first one there is.
+        """A consumer with this name, from its committed position; a new one from the newest or the oldest part.
 
-        Its mode "read" leaves no trace, and commits nothing. What is damaged is logged, or given to `on_damage`,
-        which may raise `damage.as_error()`: reading goes on behind it either way.
+        Mode "read" leaves no trace, and cannot commit. Corruption is logged, or passed to `on_damage`,
+        which may raise `damage.as_error()`: reading continues behind it in both cases.
         """
         if self._is_closed:
             raise NotReady(f"queue {self.name} is closed")
@@ -246,14 +246,14 @@ class Queue:
         return Consumer(self.folder, name, options)
 
     def reader(self, start: Start = "latest_part", *, on_damage: OnDamage = log_damage) -> Consumer:
-        """Read without a name: nothing is kept of it, and nothing can be committed."""
+        """Read without a name: no position is stored, and nothing can be committed."""
         if self._is_closed:
             raise NotReady(f"queue {self.name} is closed")
         return Consumer(self.folder, None, ConsumerOptions(start, "read", self._is_durable, on_damage))
 
     @property
     def has_failed(self) -> bool:
-        """Whether it takes no more messages until it is opened again."""
+        """Whether it rejects pushes until it is reopened."""
         return bool(self._failure)
 
     @property
@@ -263,28 +263,28 @@ class Queue:
 
     @property
     def count_pushed(self) -> int:
-        """How many messages the newest part holds."""
+        """The number of messages in the newest part."""
         return count_of(self.folder, self.part)
 
     def __len__(self) -> int:
-        """How many messages all parts hold."""
+        """The number of messages in all parts."""
         return sum(count_of(self.folder, part) for part in self.folder.parts())
 
     def __bool__(self) -> bool:
         return True
 
     def consumers(self) -> list[str]:
-        """The names of all that ever committed something."""
+        """The names of all consumers that have committed."""
         return self.folder.consumers()
 
     def remove_committed(self) -> list[int]:
-        """Remove the parts that every consumer has committed past, whatever the policy; which they were."""
+        """Remove the parts that every consumer has committed past, regardless of the policy; returns them."""
         with self._appending:
             self._usable()
             return remove_parts(self.folder)
 
     def close(self) -> None:
-        """Everything that was pushed is on the disk then, unless fsync is "never"."""
+        """Syncs everything that was pushed, unless fsync is "never"."""
         with self._commits.no_sync(), self._appending:
             self._is_closed = True
             writer, self._writer = self._writer, None
@@ -305,7 +305,7 @@ class Queue:
         self.close()
 
     def __del__(self) -> None:
-        # `Queue("jobs").push(…)` keeps nothing that could be closed. One that could not even be made lacks attributes.
+        # `Queue("jobs").push(…)` keeps no reference to close. A partially constructed object lacks attributes.
         with suppress(QueueError, AttributeError):
             self.close()
 
@@ -313,7 +313,7 @@ class Queue:
 def _chunks(
     messages: Iterable[bytes | str], part_bytes: int, extra_bytes: int
 ) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
-    """What is written together, and how many bytes that is."""
+    """The messages of one write, and their size."""
     limit = min(_WRITE_BYTES, part_bytes)
     chunk: list[tuple[int, bytes]] = []
     size = 0

@@ -34,7 +34,7 @@ MAX_NUMBER: Final = 0xFFFF_FFFF
 TEXT: Final = ord("S")
 OBJECT: Final = ord("O")
 SEALED: Final = ord("s") ^ ord("S")
-"""What makes a type a sealed one's."""
+"""Marks an encrypted message type."""
 
 HEADER: Final = Layout("<QIIIBI")
 _CRC_OFFSET: Final = 21
@@ -42,37 +42,37 @@ _NO_CRC: Final = bytes(4)
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """One message, and where it is."""
+    """One message and its position."""
 
     body: bytes
     is_text: bool
     part: int
     offset: int
-    """Where in the part it begins."""
+    """Start offset in the part."""
     number: int
-    """Which message of the part it is, from 1."""
+    """Its number in the part, from 1."""
     extra_bytes: int = 0
-    """How much longer than its body it is in the part, sealed."""
+    """The encryption overhead in the part."""
 
     @property
     def text(self) -> str:
-        """The body, which must be UTF-8."""
+        """The body, decoded as UTF-8."""
         return self.body.decode()
 
     @property
     def end(self) -> int:
-        """Where in the part the next message begins."""
+        """Start offset of the next message in the part."""
         return self.offset + HEADER_BYTES + len(self.body) + self.extra_bytes
 
 
 class Decoded(NamedTuple):
     messages: list[Message]
     is_damaged: bool
-    """Whether what comes next is no message; else it is not there as a whole."""
+    """Whether the following data is corrupt; otherwise it is incomplete."""
 
 
 def decode(data: bytes, offset: int, part: int, number: int, seal: MessageSeal | None = None) -> Decoded:
-    """The intact messages at the beginning of `data`, which is what the part holds at `offset`.
+    """The intact messages at the start of `data`, which is the part's contents at `offset`.
 
     `number` is that of the message before.
     """
@@ -105,6 +105,6 @@ def decode(data: bytes, offset: int, part: int, number: int, seal: MessageSeal |
 
 def _opened(body: bytes, kind: int, place: tuple[int, int, int], seal: MessageSeal | None) -> Message | None:
     if seal is None:
-        raise NotReady(f"part {place[0]} is encrypted, and no keys are given")
+        raise NotReady(f"part {place[0]} is encrypted; pass its keys")
     opened = seal.open(kind, body, place)
     return None if opened is None else Message(opened, kind & ~SEALED != OBJECT, *place, len(body) - len(opened))

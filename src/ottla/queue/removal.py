@@ -1,4 +1,4 @@
-"""Which parts nobody needs any more."""
+"""Removal of parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _logger: Final = logging.getLogger("ottla.queue")
 
 
 def removable_parts(folder: QueueFolder) -> list[int]:
-    """The parts that every consumer has committed past; none while there is no consumer."""
+    """The parts that every consumer has committed past; none without consumers."""
     newest = folder.newest_part()
     needed = [_first_needed(folder, consumer) for consumer in folder.consumers()]
     if not needed:
@@ -28,7 +28,7 @@ def removable_parts(folder: QueueFolder) -> list[int]:
 
 
 def remove_parts(folder: QueueFolder) -> list[int]:
-    """Remove them, and say which. One that a reader keeps open where that matters (Windows) stays until later."""
+    """Remove them; returns which. On Windows, a part that a reader keeps open stays until later."""
     removed = []
     for part in removable_parts(folder):
         try:
@@ -41,10 +41,10 @@ def remove_parts(folder: QueueFolder) -> list[int]:
 
 
 def delete_queue(base: Path, name: str) -> None:
-    """Remove a queue and all its consumers; AlreadyOpen while somebody writes to it."""
+    """Delete a queue and all its consumers; raises AlreadyOpen while a process writes to it."""
     folder = QueueFolder(base, name)
     if not folder.exists():
-        raise NotFound(f"there is no queue {name} in {base}")
+        raise NotFound(f"no queue {name} in {base}")
     lock = Lock(folder.lock, f"queue {name} in {base}")
     try:
         with failing_as(FailWrite, f"queue {name} cannot be removed"):

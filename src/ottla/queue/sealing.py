@@ -1,7 +1,7 @@
-"""Queues that are encrypted: each message is sealed, and opens only at its own place.
+"""Encrypted queues: each message is encrypted and bound to its position.
 
-A sealed message has a small letter for its type, `s` or `o`; all else of its record is as always. Beside the queue,
-Q_info_keys holds a check value of each key that it needs.
+An encrypted message has a lower-case type, `s` or `o`; the rest of its record is unchanged.
+Q_info_keys holds a check value of each key that the queue needs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_FILE_BYTES: Final = 1 << 20
 
 
 class MessageSeal:
-    """Seals and opens the messages of one queue."""
+    """Encrypts and decrypts the messages of one queue."""
 
     extra_bytes = SEAL_BYTES
 
@@ -33,12 +33,12 @@ class MessageSeal:
         self._sealer = Sealer(ring)
 
     def seal(self, kind: int, body: bytes, place: tuple[int, int, int]) -> tuple[int, bytes]:
-        """The type and body to write at this place, which is a part, an offset and a number."""
+        """The type and body to write at this position: part, offset and number."""
         kind |= SEALED
         return kind, self._sealer.seal(body, self._bound_to(kind, place))
 
     def open(self, kind: int, body: bytes, place: tuple[int, int, int]) -> bytes | None:
-        """What was sealed; None if it is not what was written here."""
+        """The plaintext; None if authentication fails."""
         try:
             return self._sealer.open(body, self._bound_to(kind, place))
         except UnknownKey as unknown:
@@ -52,25 +52,25 @@ class MessageSeal:
 
 
 def open_folder(base: Path, name: str, ring: KeyRing | None) -> QueueFolder:
-    """The files of a queue, to be used with these keys; NotReady if it needs others."""
+    """The files of a queue, with these keys; raises NotReady if it needs others."""
     folder = QueueFolder(base, name, None if ring is None else MessageSeal(name, ring))
     check_keys(folder.info_keys, name, ring)
     return folder
 
 
 def check_keys(path: Path, queue: str, ring: KeyRing | None) -> None:
-    """NotReady unless these are the keys that the queue needs."""
+    """Raises NotReady unless these are the keys of the queue."""
     for key_id, value in _noted(path, queue).items():
         if ring is None:
-            raise NotReady(f"queue {queue} is encrypted, and no keys are given")
+            raise NotReady(f"queue {queue} is encrypted; pass its keys")
         if key_id not in ring.keys:
-            raise NotReady(f"queue {queue} is encrypted with key {key_id}, which is not among the keys given")
+            raise NotReady(f"queue {queue} is encrypted with key {key_id}, which is missing from the given keys")
         if not is_check_value(ring.keys[key_id], value):
-            raise NotReady(f"queue {queue} is encrypted with another key {key_id} than the one given")
+            raise NotReady(f"queue {queue} is encrypted with a different key {key_id}")
 
 
 def note_keys(path: Path, queue: str, ring: KeyRing, *, is_durable: bool) -> None:
-    """The newest key is about to be used."""
+    """Record the newest key before its first use."""
     noted = _noted(path, queue)
     if ring.newest not in noted:
         checks = {str(key_id): value for key_id, value in noted.items()}
@@ -85,4 +85,4 @@ def _noted(path: Path, queue: str) -> dict[int, str]:
     try:
         return {int(key_id): str(value) for key_id, value in json.loads(content)["keys"].items()}
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise NotReady(f"{path} is damaged, and says which keys queue {queue} needs") from None
+        raise NotReady(f"{path} is damaged; it lists the keys of queue {queue}") from None

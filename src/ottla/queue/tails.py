@@ -1,4 +1,4 @@
-"""The end of a part that nobody writes to any more."""
+"""The end of a part that is no longer written to."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def true_end(folder: QueueFolder, part: int) -> PartInfo:
-    """How far the part is written, whatever info_push says.
+    """The actual end of the part, regardless of info_push.
 
-    A power cut may leave messages on the disk that it does not know of: they are on the disk before it is written.
+    After a power failure, messages may be on disk that info_push does not count yet, since they are written first.
     """
     info = folder.part_info(part)
     try:
@@ -31,7 +31,7 @@ def true_end(folder: QueueFolder, part: int) -> PartInfo:
 
 
 def mend_tail(folder: QueueFolder, part: int, *, is_durable: bool) -> bool:
-    """Have info_push say what is there; whether it did not."""
+    """Correct info_push; returns whether it was wrong."""
     end = true_end(folder, part)
     if end == folder.part_info(part):
         return False

@@ -22,7 +22,7 @@ _INT64: Final = pa.int64()
 _TIMESTAMP: Final = pa.timestamp("ms", tz="UTC")
 _HEADER: Final = pa.struct([pa.field("key", _STRING, nullable=False), pa.field("value", _BYTES)])
 _HEADERS: Final = pa.list_(pa.field("header", _HEADER, nullable=False))
-_NO_HEADERS: Final = pa.nulls(0, _HEADER)  # and not pa.array, which imports pandas if it is there
+_NO_HEADERS: Final = pa.nulls(0, _HEADER)  # not pa.array, which imports pandas if installed
 
 SCHEMA: Final = pa.schema(
     [
@@ -73,7 +73,7 @@ def from_arrow(
 ) -> Iterator[bytearray]:
     """Batches of these rows, none larger than `max_batch_bytes` before compression unless one row is.
 
-    Only `value` is needed. `key` and `headers` may be missing; a missing or null `timestamp` is now.
+    Only `value` is required. `key` and `headers` may be missing; a missing or null `timestamp` means now.
     """
     source = RowSource(rows, now_ms)
     done = 0
@@ -84,12 +84,12 @@ def from_arrow(
 
 
 class RowSource:
-    """Rows to make records of; see from_arrow for the columns."""
+    """Rows to convert to records; see from_arrow for the columns."""
 
     def __init__(self, rows: pa.RecordBatch, now_ms: int | None = None) -> None:
         count = rows.num_rows
         if "value" not in rows.schema.names:
-            raise ValueError(f"there is no column 'value' among {rows.schema.names}")
+            raise ValueError(f"no column 'value' in {rows.schema.names}")
         self._count = count
         self._values = _bytes_source(rows.column("value"), count)
         self._keys = _bytes_source(_column(rows, "key", pa.nulls(count, _BYTES)), count)
@@ -102,7 +102,7 @@ class RowSource:
 
 
 def key_partitions(rows: pa.RecordBatch, partitions: int) -> pa.Array:
-    """The partition that each row's key belongs to among so many; -1 for a row without a key."""
+    """The partition of each row's key among `partitions`; -1 for a row without a key."""
     count = rows.num_rows
     keys = _bytes_source(_column(rows, "key", pa.nulls(count, _BYTES)), count)
     return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(partition_keys(keys, partitions))])
@@ -132,7 +132,7 @@ def _header_source(array: pa.Array, count: int) -> HeaderSource:
     plain = array if array.type == _HEADERS else array.cast(_HEADERS)
     pairs = plain.values
     if pairs.null_count and plain.flatten().null_count:
-        raise ValueError("a header that is null")
+        raise ValueError("a header is null")
     names, values = (_bytes_source(pairs.field(i), len(pairs)) for i in (0, 1))
     validity, starts = plain.buffers()[:2]
     return HeaderSource((validity, starts), names, values, plain.offset, count)
@@ -142,7 +142,7 @@ def _timestamps(rows: pa.RecordBatch, now_ms: int | None) -> Any:  # noqa: ANN40
     now = pa.scalar(time.time_ns() // 1_000_000 if now_ms is None else now_ms, _INT64)
     column = _column(rows, "timestamp", pa.nulls(rows.num_rows, _INT64))
     if pa.types.is_timestamp(column.type):
-        # Fractions of a millisecond may be lost; seconds too many for 64 bits may not.
+        # Fractions of a millisecond may be lost; overflowing seconds may not.
         column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=column.type.unit == "s")
     filled = column.cast(_INT64).fill_null(now)
     return filled.buffers()[1][8 * filled.offset :] if len(filled) else b""

@@ -1,14 +1,14 @@
-"""The header of a record batch: read it, check it, give the batch its place in a log. Records stay unread.
+"""The header of a record batch: read, validate, assign offsets. Records stay unread.
 
-Message format v2 begins with 61 big-endian bytes:
+Message format v2 starts with 61 big-endian bytes:
 
      0 base_offset  8 batch_length  12 leader_epoch  16 magic  17 crc  21 attributes  23 last_offset_delta
     27 base_timestamp  35 max_timestamp  43 producer_id  51 producer_epoch 53 base_sequence 57 record_count
 
-`batch_length` counts from byte 12. The checksum covers byte 21 to the end, so a batch gets its base offset and
-leader epoch without being checksummed again.
+`batch_length` counts from byte 12. The checksum covers byte 21 to the end, so the base offset and leader epoch
+are set without a new checksum.
 
-Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MAGIC = 2
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
-# The same again as C integers, for the code that runs once per batch.
+# The same as C integers, for code that runs once per batch.
 _HEADER_BYTES = cython.declare(cython.longlong, 61)
 _LENGTH_AT = cython.declare(cython.longlong, 12)
 _CHECKSUM_AT = cython.declare(cython.longlong, 21)
@@ -75,7 +75,7 @@ _LZ4_INDEPENDENT_BLOCKS = 0x20
 @cython.final
 @cython.cclass
 class BatchHeader:
-    """One batch's header, as it is on the wire and on disk."""
+    """One batch's header, as on the wire and on disk."""
 
     base_offset = cython.declare(cython.longlong, visibility="readonly")
     batch_length = cython.declare(cython.int, visibility="readonly")
@@ -92,7 +92,7 @@ class BatchHeader:
 
     @property
     def size(self) -> int:
-        """How many bytes the whole batch takes."""
+        """The size of the whole batch."""
         return _LENGTH_AT + self.batch_length
 
     @property
@@ -121,7 +121,7 @@ class BatchHeader:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record, -1 without; after the highest number they go on from 0."""
+        """The sequence number of the last record, -1 without; wraps around to 0 after the maximum."""
         if self.base_sequence == _NO_SEQUENCE:
             return _NO_SEQUENCE
         last: cython.longlong = self.base_sequence
@@ -136,7 +136,7 @@ class BatchHeader:
 
 @cython.cfunc
 def _parse(data: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> BatchHeader:
-    """Read the header at `at`; the batch itself may reach past `size`."""
+    """Read the header at `at`; the batch may extend past `size`."""
     header: BatchHeader = BatchHeader.__new__(BatchHeader)
     _fill(header, data, at, size)
     return header
@@ -188,26 +188,26 @@ def _fill(
             raise UnsupportedForMessageFormat(f"message format v{magic} is not supported, only v2")
         raise CorruptMessage(f"unknown message format {magic}")
     if header.batch_length < _HEADER_BYTES - _LENGTH_AT:
-        raise CorruptMessage(f"a batch cannot have a length of {header.batch_length}")
-    # So far below the highest number that no offset in the batch can overflow.
+        raise CorruptMessage(f"invalid batch length {header.batch_length}")
+    # Low enough that no offset in the batch can overflow.
     if not 0 <= header.base_offset <= _HIGHEST_BASE_OFFSET:
-        raise CorruptMessage(f"a batch cannot have a base offset of {header.base_offset}")
+        raise CorruptMessage(f"invalid base offset {header.base_offset}")
     if header.last_offset_delta < 0 or header.record_count < 0:
         raise CorruptMessage(
-            f"a batch cannot have {header.record_count} records at offsets 0 to {header.last_offset_delta}"
+            f"invalid record count {header.record_count} with last offset delta {header.last_offset_delta}"
         )
     return 0
 
 
 def read_header(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """The header at `position`. Its numbers are plausible, its checksum is not looked at."""
+    """The header at `position`. Its fields are plausible; the checksum is not verified."""
     if position < 0:
         raise ValueError("position cannot be negative")
     if cython.compiled:
         view = cython.declare(Py_buffer)
         PyObject_GetBuffer(source, cython.address(view), PyBUF_SIMPLE)
         try:
-            # Past the end is as good as the end, and the end is a number that C can hold.
+            # Past the end means the end, which fits a C integer.
             at: cython.Py_ssize_t = view.len if position > view.len else position  # noqa: FURB136
             return _parse(cython.cast(cython.p_const_uchar, view.buf), at, view.len)
         finally:
@@ -218,11 +218,11 @@ def read_header(source: bytes | bytearray | memoryview, position: int = 0) -> Ba
 
 
 def whole_batch(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """The header of the whole batch at `position`, like `check_batch` but whatever its checksum."""
+    """The header of the complete batch at `position`, like `check_batch` without verifying the checksum."""
     header: BatchHeader = read_header(source, position)
     left = memoryview(source).nbytes - position
     if header.size > left:
-        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {left} are here")
+        raise CorruptMessage(f"a batch of {header.size} bytes is truncated to {left}")
     return header
 
 
@@ -231,11 +231,11 @@ def whole_batch(source: bytes | bytearray | memoryview, position: int = 0) -> Ba
 def _check(
     header: BatchHeader, data: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t
 ) -> cython.int:
-    """Read the header at `at` of a batch that has to be whole and intact."""
+    """Read the header at `at` of a batch that must be complete and intact."""
     _fill(header, data, at, size)
     length: cython.longlong = header.batch_length
     if length > size - at - _LENGTH_AT:
-        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {size - at} are here")
+        raise CorruptMessage(f"a batch of {header.size} bytes is truncated to {size - at}")
     if cython.compiled:
         covered = PyMemoryView_FromMemory(
             cython.cast(cython.p_char, data + at + _CHECKSUM_AT), length + _LENGTH_AT - _CHECKSUM_AT, PyBUF_READ
@@ -244,12 +244,12 @@ def _check(
         covered = data[at + _CHECKSUM_AT : at + _LENGTH_AT + length]
     found: cython.uint = crc32c(covered)
     if found != header.crc:
-        raise CorruptMessage(f"the checksum is {found:#010x} and should be {header.crc:#010x}")
+        raise CorruptMessage(f"checksum mismatch: computed {found:#010x}, stored {header.crc:#010x}")
     return 0
 
 
 def check_batch(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """The header of the whole, intact batch at `position`; CorruptMessage if it is anything else."""
+    """The header of the complete, intact batch at `position`; otherwise CorruptMessage."""
     if position < 0:
         raise ValueError("position cannot be negative")
     header: BatchHeader = BatchHeader.__new__(BatchHeader)
@@ -285,7 +285,7 @@ def _intact(data: cython.p_const_uchar, size: cython.Py_ssize_t, floor: cython.l
 
 
 def count_intact(source: bytes | bytearray | memoryview, floor: int) -> tuple[int, int]:
-    """How many of these bytes are intact batches with ascending offsets from `floor` on; the offset after."""
+    """The number of bytes that are intact batches with ascending offsets from `floor` on, and the offset after."""
     if cython.compiled:
         view = cython.declare(Py_buffer)
         PyObject_GetBuffer(source, cython.address(view), PyBUF_SIMPLE)
@@ -299,26 +299,26 @@ def count_intact(source: bytes | bytearray | memoryview, floor: int) -> tuple[in
 
 
 def check_produced(source: bytes | bytearray | memoryview) -> BatchHeader:
-    """The header of a batch that a producer may append: one, intact, and within a producer's rights."""
+    """The header of a batch that a producer may append: a single, intact one with valid attributes."""
     header: BatchHeader = check_batch(source)
     if _LENGTH_AT + header.batch_length != len(source):
         raise InvalidRecord("a produce request carries exactly one batch per partition")
     if header.record_count == 0 or header.last_offset_delta != header.record_count - 1:
         raise InvalidRecord(
-            f"{header.record_count} records cannot take offsets 0 to {header.last_offset_delta} of a batch"
+            f"record count {header.record_count} does not match last offset delta {header.last_offset_delta}"
         )
     if header.attributes & _CONTROL:
-        raise InvalidRecord("only the transaction coordinator writes control batches")
+        raise InvalidRecord("clients must not write control batches")
     if header.attributes & _LOG_APPEND_TIME:
-        raise InvalidTimestamp("only the log stamps records with the time of their append")
+        raise InvalidTimestamp("clients must not set the LogAppendTime attribute")
     if header.attributes & _COMPRESSION_MASK > _HIGHEST_COMPRESSION:
-        raise UnsupportedCompressionType(f"there is no compression {header.attributes & _COMPRESSION_MASK}")
+        raise UnsupportedCompressionType(f"unknown compression type {header.attributes & _COMPRESSION_MASK}")
     if not header.attributes & _COMPRESSION_MASK and header.record_count > (
         (header.batch_length + _LENGTH_AT - _HEADER_BYTES) // _SMALLEST_RECORD_BYTES
     ):
         raise InvalidRecord(f"{header.record_count} records do not fit into {header.size} bytes")
     if header.attributes & _COMPRESSION_MASK == _LZ4 and _has_linked_blocks(source):
-        raise CorruptMessage("LZ4 blocks that refer to each other, which Kafka's clients in Java cannot read")
+        raise CorruptMessage("dependent LZ4 blocks, which Kafka's Java clients cannot read")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise InvalidRecord("a batch with a producer id needs an epoch and a sequence number")
     if header.producer_id < 0 and header.attributes & _TRANSACTIONAL:
@@ -328,7 +328,7 @@ def check_produced(source: bytes | bytearray | memoryview) -> BatchHeader:
 
 @cython.cfunc
 def _has_linked_blocks(source: bytes | bytearray | memoryview) -> cython.bint:
-    """By the flags of the LZ4 frame; nothing is decompressed."""
+    """From the flags of the LZ4 frame, without decompressing."""
     frame = memoryview(source).cast("B")[HEADER_BYTES : HEADER_BYTES + _LZ4_FLAGS_AT + 1]
     return (
         len(frame) > _LZ4_FLAGS_AT
@@ -341,13 +341,13 @@ def place(target: bytearray | memoryview, position: int, base_offset: int, leade
     """Write a batch's base offset and leader epoch into it; the checksum covers neither."""
     if cython.compiled:
         view = cython.declare(Py_buffer)
-        # Converted before the buffer is held and before anything is written: each may be refused.
+        # Converted before the buffer is acquired and anything is written: each may raise.
         offset: cython.longlong = base_offset
         epoch: cython.int = leader_epoch
         PyObject_GetBuffer(target, cython.address(view), PyBUF_WRITABLE)
         try:
             if position < 0 or position > view.len - _HEADER_BYTES:
-                raise ValueError("there is no batch to place here")
+                raise ValueError("no batch at this position")
             at: cython.p_uchar = cython.cast(cython.p_uchar, view.buf) + cython.cast(cython.Py_ssize_t, position)
             put_uint32(at, 0, cython.cast(cython.uint, (offset >> 32) & 0xFFFFFFFF))
             put_uint32(at, 4, cython.cast(cython.uint, offset & 0xFFFFFFFF))
@@ -358,16 +358,16 @@ def place(target: bytearray | memoryview, position: int, base_offset: int, leade
         header = struct.pack(">q", int64(base_offset)), struct.pack(">i", int32(leader_epoch))
         data = flat(target, is_writable=True)
         if position < 0 or position > len(data) - _HEADER_BYTES:
-            raise ValueError("there is no batch to place here")
+            raise ValueError("no batch at this position")
         data[position : position + 8], data[position + 12 : position + 16] = header
 
 
 def set_log_append_time(target: bytearray | memoryview, timestamp: int) -> BatchHeader:
-    """Mark the batch as stamped by the log at `timestamp`, and checksum it again."""
+    """Set LogAppendTime and `timestamp`, and update the checksum."""
     header: BatchHeader = read_header(target)
     batch = memoryview(target).cast("B")
     if len(batch) < header.size:
-        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {len(batch)} are here")
+        raise CorruptMessage(f"a batch of {header.size} bytes is truncated to {len(batch)}")
     max_timestamp = struct.pack(">q", timestamp)
     struct.pack_into(">h", batch, 21, header.attributes | _LOG_APPEND_TIME)
     batch[35:43] = max_timestamp

@@ -1,6 +1,6 @@
-"""Batches one behind the other, as a segment holds them: which of them a reader gets.
+"""Consecutive batches, as in a segment: which of them a reader gets.
 
-Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _LENGTH_AT = cython.declare(cython.longlong, 12)
 _MAGIC = cython.declare(cython.int, 2)
 _HIGHEST_BASE_OFFSET = cython.declare(cython.longlong, 0x7FFFFFFF00000000)
 
-# What it takes to step over a batch: base offset, length, magic, last offset delta, record count.
+# The fields needed to skip a batch: base offset, length, magic, last offset delta, record count.
 _STEP = struct.Struct(">qi4xB6xi30xi")
 
 
 def find_batches(
     source: bytes | bytearray | memoryview, from_offset: int, until_offset: int, max_bytes: int
 ) -> tuple[int, int, int]:
-    """Where the batches from `from_offset` to below `until_offset` begin and end here, and the offset after.
+    """Start and end of the batches from `from_offset` to below `until_offset`, and the offset after.
 
-    Only whole batches count: the first one whatever its size, more of them while they fit into `max_bytes`. An
-    end equal to the start means that the first batch is not whole here; an end of -1 that `from_offset` was not
-    reached, and then the start, perhaps past these bytes, is where to look on.
+    Only complete batches count: the first one regardless of its size, further ones while they fit into `max_bytes`. An
+    end equal to the start means that the first batch is incomplete; an end of -1 that `from_offset` was not
+    reached, and then the start, possibly past these bytes, is where to continue.
     """
     if cython.compiled:
         view = cython.declare(Py_buffer)
@@ -87,7 +87,7 @@ def _find(
             and last_offset_delta >= 0
             and record_count >= 0
         ):
-            # What comes before the damage is still good; who reads on from here is told what it is.
+            # Batches before the corruption are valid; the next read reports the error.
             if start >= 0 and at > start:
                 break
             read_header(source, at)

@@ -1,4 +1,4 @@
-# Numbers as they are on the wire. There is no module to it: without a C compiler, struct does this.
+# Big-endian integers. There is no .py module: without a C compiler, struct does this.
 
 
 cdef inline unsigned int get_uint32(const unsigned char* data, Py_ssize_t at) noexcept:

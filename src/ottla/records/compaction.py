@@ -1,8 +1,7 @@
-"""What compaction leaves of one batch: fewer records, at the offsets they had.
+"""Compaction of one batch: fewer records, at their offsets.
 
-A batch keeps its first and last offset, its producer and its sequence numbers, so that nobody who knows it finds it
-changed. When its tombstones may go is noted in it (KIP-534): bit 6 of the attributes says what
-the base timestamp is.
+A batch keeps its first and last offset, its producer and its sequence numbers. Its delete horizon is stored in it
+(KIP-534): bit 6 of the attributes changes the meaning of the base timestamp.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _COUNT_AT: Final = 57
 
 
 class TombstoneRule(NamedTuple):
-    """Until when tombstones stay: so long after the first compaction that met them."""
+    """How long tombstones are kept after the first compaction that saw them."""
 
     now_ms: int
     delete_retention_ms: int
@@ -46,12 +45,12 @@ class TombstoneRule(NamedTuple):
 
 
 def delete_horizon(header: BatchHeader) -> int | None:
-    """From when on the tombstones of this batch, or the marker that it is, may be removed; None if nobody has said."""
+    """The delete horizon of the batch's tombstones or marker; None if not set."""
     return header.base_timestamp if header.attributes & _HAS_DELETE_HORIZON else None
 
 
 def note_batch(keys: KeyOffsets, batch: memoryview, header: BatchHeader) -> bool:
-    """Note the keys of this batch; False if there was no room for all of them."""
+    """Add the keys of this batch; False if there was no room for all of them."""
     return note_keys(keys, _records(batch, header, keys), header.base_offset)
 
 
@@ -62,9 +61,9 @@ def has_record_without_key(batch: memoryview, header: BatchHeader, max_bytes: in
 def compacted(
     batch: memoryview, header: BatchHeader, keys: KeyOffsets, rule: TombstoneRule
 ) -> bytes | bytearray | memoryview | None:
-    """The batch without the records that later ones replace; itself if that is all of them, None if none is left.
+    """The batch without superseded records; itself if none is, None if nothing is left.
 
-    What is new is there until the same keys are asked about the next batch.
+    The result is valid until the same keys are used for the next batch.
     """
     horizon = delete_horizon(header)
     with_tombstones = horizon is None or rule.now_ms < horizon
@@ -80,14 +79,14 @@ def compacted(
 
 
 def with_horizon(batch: memoryview, header: BatchHeader, rule: TombstoneRule) -> bytearray | memoryview:
-    """The same batch, with a note from when on it may be removed."""
+    """The same batch with a delete horizon."""
     records = decompress(header.compression, batch[HEADER_BYTES:])
     kept = keep_latest(None, records, header.base_offset, header.base_timestamp - rule.horizon_ms)
     return _rebuilt(batch, header, kept, rule.horizon_ms)
 
 
 def emptied(batch: memoryview) -> bytearray:
-    """The batch without records: what is left of a producer's last one, so that its sequence is known."""
+    """The batch without records: keeps a producer's last sequence number."""
     made = bytearray(batch[:HEADER_BYTES])
     attributes = _ATTRIBUTES.unpack_from(made, CHECKSUM_STARTS_AT)[0] & ~(COMPRESSION_MASK | _HAS_DELETE_HORIZON)
     _ATTRIBUTES.pack_into(made, CHECKSUM_STARTS_AT, attributes)

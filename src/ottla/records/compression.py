@@ -1,4 +1,4 @@
-"""Kafka's five compressions, by cramjam. What comes out of a hostile batch is bounded."""
+"""Kafka's compression types, by cramjam. The output of a hostile batch is bounded."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MAX_DECOMPRESSED_BYTES: Final = 128 << 20
-"""More than this out of one batch is refused, however small the batch is."""
+"""Maximum decompressed size of one batch."""
 
-# snappy-java's framing, which Kafka's own clients write: this header, then blocks of length + raw snappy.
+# snappy-java's framing, written by Kafka's Java clients: this header, then blocks of length + raw snappy.
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 
-# LZ4's frame as Kafka's own clients write it: this header, then blocks of length + raw LZ4, then a length of 0. The
-# header says that blocks do not refer to each other and hold 64 KiB, and has a checksum of that.
+# The LZ4 frame written by Kafka's Java clients: this header, then blocks of length + raw LZ4, then a length of 0. The
+# header says that blocks are independent and hold 64 KiB, with a checksum of that.
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 _LZ4_BLOCK_BYTES: Final = 1 << 16
 _LZ4_UNCOMPRESSED: Final = 1 << 31
 _LZ4_END: Final = bytes(4)
 
-# Offsets into a payload are int32, here as in Kafka, whatever limit a caller sets.
+# Offsets into a payload are int32, as in Kafka, regardless of the caller's limit.
 _HIGHEST_LIMIT: Final = (1 << 31) - 1
 _FIRST_GUESS: Final = 4
 _SMALLEST_GUESS: Final = 16 * 1024
 _GROWTH: Final = 4
 _GZIP_BEST_RATIO: Final = 1032
-_ZSTD_BEST_RATIO: Final = 128 * 1024  # a block of four bytes can say: the same byte so many times
+_ZSTD_BEST_RATIO: Final = 128 * 1024  # a block of four bytes can repeat one byte this often
 
 COMPRESSION_MASK: Final = 0x07
-"""Where a batch's attributes say which of these it is."""
+"""The compression bits of a batch's attributes."""
 _GZIP_DEFAULT_LEVEL: Final = -1
 _LZ4_DEFAULT_LEVEL: Final = 9
 
 
 class DecompressedTooLarge(CorruptMessage):
-    """Records that decompress to more than is allowed. Not CORRUPT_MESSAGE, after which clients try again."""
+    """Records that decompress to more than allowed. Not CORRUPT_MESSAGE, which clients retry."""
 
     code = ErrorCode.INVALID_RECORD
 
@@ -58,7 +58,7 @@ class Compression(IntEnum):
 def compress(
     codec: int, data: bytes | bytearray | memoryview, level: int | None = None
 ) -> bytes | bytearray | memoryview:
-    """`level` is one of Kafka's compression.<codec>.level; without it, the default."""
+    """`level` is Kafka's compression.<codec>.level; None for the default."""
     match codec:
         case Compression.NONE:
             return data
@@ -70,7 +70,7 @@ def compress(
             return _compress_lz4(data, level)
         case Compression.ZSTD:
             return memoryview(cramjam.zstd.compress(data, level))
-    raise UnsupportedCompressionType(f"there is no compression {codec}")
+    raise UnsupportedCompressionType(f"unknown compression type {codec}")
 
 
 def decompress(
@@ -79,9 +79,9 @@ def decompress(
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
     allocate: Callable[[int], bytearray] = bytearray,
 ) -> bytes | bytearray | memoryview:
-    """What was compressed; CorruptMessage if that is nothing, DecompressedTooLarge if it is more than `max_bytes`.
+    """Decompress; CorruptMessage if that fails, DecompressedTooLarge if the result exceeds `max_bytes`.
 
-    It is put into memory of at least the size that `allocate` is called with.
+    The result is written to memory of at least the size passed to `allocate`.
     """
     max_bytes = max(0, min(max_bytes, _HIGHEST_LIMIT))
     try:
@@ -97,13 +97,13 @@ def decompress(
             case Compression.ZSTD:
                 return _decompress_stream(cramjam.zstd.decompress_into, data, (_zstd_size(data), max_bytes), allocate)
     except cramjam.DecompressionError as broken:
-        raise CorruptMessage(f"the records do not decompress: {broken}") from None
-    raise UnsupportedCompressionType(f"there is no compression {codec}")
+        raise CorruptMessage(f"could not decompress the records: {broken}") from None
+    raise UnsupportedCompressionType(f"unknown compression type {codec}")
 
 
 def _compress_lz4(data: bytes | bytearray | memoryview, level: int | None) -> memoryview:
-    # Kafka's Java reader refuses frames whose blocks refer to each other, which are cramjam's default. Level 0
-    # is lz4's fast compressor, and that is what Kafka's default level of 9 means to Kafka (Lz4BlockOutputStream).
+    # Kafka's Java reader rejects frames with dependent blocks, which are cramjam's default. Level 0
+    # is lz4's fast compressor, which Kafka's default level of 9 selects (Lz4BlockOutputStream).
     if level is None or level in (0, _LZ4_DEFAULT_LEVEL):
         return memoryview(_compress_lz4_blocks(memoryview(data)))
     compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
@@ -112,7 +112,7 @@ def _compress_lz4(data: bytes | bytearray | memoryview, level: int | None) -> me
 
 
 def _compress_lz4_blocks(data: memoryview) -> bytes:
-    """A frame made here: cramjam's compressor of frames holds the interpreter's lock, that of blocks does not."""
+    """A frame built here: cramjam's frame compressor holds the GIL, its block compressor does not."""
     parts: list[bytes | memoryview] = [_LZ4_HEADER]
     for start in range(0, len(data), _LZ4_BLOCK_BYTES):
         piece = data[start : start + _LZ4_BLOCK_BYTES]
@@ -136,8 +136,8 @@ def _compress_xerial(data: memoryview) -> bytes:
 def _decompress_stream(
     into: Callable[..., int], data: memoryview, sizes: tuple[int, int], allocate: Callable[[int], bytearray]
 ) -> memoryview:
-    # These formats need not say how much will come out and may lie, so the room grows until it is enough or
-    # too much.
+    # These formats need not state the decompressed size and may lie, so the buffer grows until it is sufficient or
+    # too large.
     promised, max_bytes = sizes
     room = min(max(promised or len(data) * _FIRST_GUESS, _SMALLEST_GUESS), max_bytes)
     while True:
@@ -153,12 +153,12 @@ def _decompress_stream(
 
 
 def _gzip_size(data: memoryview) -> int:
-    """What the last four bytes say will come out, as far as this input can make it. RFC 1952, 2.3.1"""
+    """The size in the last four bytes, limited by what this input can produce. RFC 1952, 2.3.1"""
     return min(int.from_bytes(data[-4:], "little"), len(data) * _GZIP_BEST_RATIO)
 
 
 def _zstd_size(data: memoryview) -> int:
-    """What the frame says will come out, as far as this input can make it; 0 if nothing. RFC 8878, 3.1.1.1"""
+    """The size in the frame header, limited by what this input can produce; 0 if none. RFC 8878, 3.1.1.1"""
     if len(data) < 5:
         return 0
     descriptor = data[4]
@@ -170,7 +170,7 @@ def _zstd_size(data: memoryview) -> int:
 
 
 def _decompress_snappy(data: memoryview, max_bytes: int, allocate: Callable[[int], bytearray]) -> memoryview:
-    # A block says its size first, so all of them are refused before anything is allocated.
+    # Each block states its size first, so all are checked before anything is allocated.
     size = sum(map(cramjam.snappy.decompress_raw_len, _snappy_blocks(data)))
     if size > max_bytes:
         raise DecompressedTooLarge(f"the records decompress to more than {max_bytes} bytes")
@@ -183,16 +183,16 @@ def _decompress_snappy(data: memoryview, max_bytes: int, allocate: Callable[[int
 
 def _snappy_blocks(data: memoryview) -> Iterator[memoryview]:
     if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        # librdkafka writes one bare block; snappy-java's reader takes both, and so do we.
+        # librdkafka writes one bare block; snappy-java's reader accepts both.
         yield data
         return
     if len(data) < len(_XERIAL_HEADER):
-        raise CorruptMessage("a snappy stream that ends in its header")
+        raise CorruptMessage("a snappy stream ends in its header")
     at = len(_XERIAL_HEADER)
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "big")
         at += 4
         if size > len(data) - at:
-            raise CorruptMessage(f"a snappy block of {size} bytes, of which only {len(data) - at} are here")
+            raise CorruptMessage(f"a snappy block of {size} bytes is truncated to {len(data) - at}")
         yield data[at : at + size]
         at += size

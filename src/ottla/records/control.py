@@ -19,26 +19,26 @@ _COMMIT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class EndMarker:
-    """The end of a producer's transaction, as its control record says it."""
+    """An end transaction marker, from its control record."""
 
     is_commit: bool
     coordinator_epoch: int
     transaction_version: int = field(default=0, compare=False)
-    """Of the client that ends it (KIP-1228); the control record does not have it."""
+    """The transaction version of the request (KIP-1228); not in the control record."""
 
 
 def read_end_marker(batch: bytes | bytearray | memoryview) -> EndMarker | None:
-    """The marker in this control batch; None for a control record of another kind."""
+    """The marker in this control batch; None for other control records."""
     if not read_header(batch).is_control:
         raise ValueError("only a control batch has a marker")
     record = next(iter(RecordReader(batch, with_control=True)), None)
     if record is None or record.key is None or len(record.key) < _KEY.size:
-        raise CorruptMessage("a control batch without a control record")
+        raise CorruptMessage("a control batch has no control record")
     kind = _KEY.unpack_from(record.key)[1]
     if kind not in (_ABORT, _COMMIT):
         return None
     if record.value is None or len(record.value) < _VALUE.size:
-        raise CorruptMessage("an end-of-transaction marker without its value")
+        raise CorruptMessage("an end transaction marker has no value")
     return EndMarker(kind == _COMMIT, _VALUE.unpack_from(record.value)[1])
 
 

@@ -1,10 +1,10 @@
-"""Columns in Arrow's memory layout out of batches, without an object per record.
+"""Batches to columns in Arrow's memory layout, without an object per record.
 
-Each batch is walked once, to check it, to fill the columns of fixed width and to note where every key and
-value lies; then the bytes are copied into buffers that are exactly as large as they must be. Whoever gave the
-batches or the buffers may change them in between, so what is copied is compared with both ends once more.
+Each batch is scanned once, to validate it, to fill the fixed-width columns and to record the position of every key and
+value; then the bytes are copied into buffers of exactly the right size. The caller may
+change the batches or buffers in between, so copies are bounds-checked again.
 
-Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CHANGED = "the batches or the columns changed while they were being decoded"
 @cython.final
 @cython.cclass
 class BytesColumn:
-    """Byte strings in Arrow's layout: int32 starts, the bytes end to end, a bit for each that is not null."""
+    """Byte strings in Arrow's layout: int32 offsets, the concatenated bytes, a validity bit for each."""
 
     count = cython.declare(cython.Py_ssize_t, visibility="readonly")
     null_count = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -52,15 +52,15 @@ class BytesColumn:
     _data = cython.declare(Memory)
     _places = cython.declare(Memory)
 
-    # The memory of two of these, to write to once per row.
+    # Pointers to two of these, written once per row.
     _start = cython.declare(cython.p_uchar)
     _place = cython.declare(cython.p_uchar)
 
     def __init__(self, allocate: Callable[[int], Any], rows: int) -> None:
         if rows < 0:
-            raise ValueError(f"a column cannot have {rows} rows")
+            raise ValueError(f"invalid number of rows: {rows}")
         if self._starts is not None:
-            raise RuntimeError("this column is made already")
+            raise RuntimeError("this column is already initialized")
         self.count = self.null_count = self._used = self._max_rows = 0
         self._starts = room(allocate, 4 * (rows + 1))
         self._start = self._starts.bytes
@@ -74,14 +74,14 @@ class BytesColumn:
     @property
     @cython.nonecheck(True)
     def buffers(self) -> tuple[Any, Any, Any]:
-        """The validity, starts and data buffers, in Arrow's order; no validity where nothing is null."""
+        """The validity, offsets and data buffers, in Arrow's order; no validity buffer without nulls."""
         return (self._validity.source if self.null_count else None, self._starts.source, self._data.source)
 
     @cython.cfunc
     @cython.inline
     @cython.exceptval(-1)
     def note(self, at: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.int:
-        """The next row is these bytes of the payload that is being walked; a length of -1 is null."""
+        """Append these bytes of the current payload as the next row; a length of -1 is null."""
         row: cython.Py_ssize_t = self.count
         if row >= self._max_rows or self._used > _MAX_INT32 - length:
             self.refuse(row)
@@ -99,7 +99,7 @@ class BytesColumn:
     def refuse(self, row: cython.Py_ssize_t) -> cython.int:
         if row >= self._max_rows:
             raise RuntimeError(_CHANGED)
-        raise ValueError("more than 2 GiB do not fit into one column")
+        raise ValueError("a column is limited to 2 GiB")
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -113,7 +113,7 @@ class BytesColumn:
     @cython.cfunc
     @cython.exceptval(-1)
     def all_valid(self) -> cython.int:
-        """Make the bits that the first null is told apart by."""
+        """Create the validity bitmap at the first null."""
         i: cython.Py_ssize_t
         validity: Memory = room(self._allocate, (self._max_rows + 7) // 8)
         for i in range(validity.size):
@@ -130,7 +130,7 @@ class BytesColumn:
     @cython.cfunc
     @cython.exceptval(-1)
     def copy(self, payload: Payload, first: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> cython.int:
-        """Fetch the bytes of these rows from the payload in which they were noted."""
+        """Copy the bytes of these rows from the payload in which they were recorded."""
         row: cython.Py_ssize_t
         start: cython.Py_ssize_t
         length: cython.Py_ssize_t
@@ -170,9 +170,9 @@ class Columns:
 
     def __init__(self, allocate: Callable[[int], Any], rows: int) -> None:
         if rows < 0:
-            raise ValueError(f"columns cannot have {rows} rows")
+            raise ValueError(f"invalid number of rows: {rows}")
         if self._offsets is not None:
-            raise RuntimeError("these columns are made already")
+            raise RuntimeError("these columns are already initialized")
         self.count = self._header_count = 0
         self._offsets = room(allocate, 8 * rows)
         self._timestamps = room(allocate, 8 * rows)
@@ -204,13 +204,13 @@ class Columns:
     @property
     @cython.nonecheck(True)
     def header_starts(self) -> Any:  # noqa: ANN401
-        """int32: where each record's headers begin among the header names and values."""
+        """int32: the index of each record's first header among the header names and values."""
         return self._header_starts.source
 
     @cython.cfunc
     @cython.exceptval(-1)
     def walk(self, payload: Payload, first: cython.longlong, limit: cython.longlong) -> cython.int:
-        """Check every record of the payload, and note those from offset `first` to below `limit`."""
+        """Validate every record of the payload, and add those from offset `first` to below `limit`."""
         row: cython.Py_ssize_t
         while payload.records_left:
             payload.next_record()
@@ -225,7 +225,7 @@ class Columns:
                 put_int(self._headers_at.bytes, row, payload.at)
                 self._header_count += payload.header_count
                 if self._header_count > _MAX_INT32:
-                    raise ValueError("more than 2 billion headers do not fit into one column")
+                    raise ValueError("a column is limited to 2 billion headers")
                 put_int(self._header_starts.bytes, row + 1, self._header_count)
                 self.count = row + 1
             if payload.header_count:
@@ -267,7 +267,7 @@ class Columns:
     @cython.exceptval(-1)
     def copy(self, walked: list[tuple[Payload, int, int]], allocate: Callable[[int], Any]) -> cython.int:
         payload: Payload
-        # Most records have no headers, and then a caller's allocator costs more than it is worth.
+        # Most records have no headers; calling the allocator would cost more than it is worth.
         header_allocate = allocate if self._header_count else bytearray
         self.header_names = BytesColumn(header_allocate, self._header_count)
         self.header_values = BytesColumn(header_allocate, self._header_count)
@@ -299,8 +299,8 @@ def decode_columns(
 ) -> Columns:
     """The data records of consecutive batches, from one offset to below another, as columns.
 
-    `max_decompressed_bytes` is for all batches together, since all are held at once. `allocate` is asked for
-    writable buffers; they may end up longer than the columns in them. It is not asked where there are no headers.
+    `max_decompressed_bytes` is for all batches together, since all are held at once. `allocate` returns
+    writable buffers; they may be longer than the columns in them. It is not called without headers.
     """
     payload: Payload
     payloads: list[Payload] = []

@@ -1,6 +1,6 @@
-"""Batches out of records: one at a time with a running size, or from whole columns.
+"""Batches from records: one at a time with a running size, or from whole columns.
 
-Compiled by Cython with the C types in encode.pxd where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython with the C types in encode.pxd if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _varint_size(value: cython.longlong) -> cython.int:
 @cython.inline
 @cython.exceptval(check=False)
 def _put_varint(target: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Write a zigzag varint at `at`; return where it ends."""
+    """Write a zigzag varint at `at`; return its end."""
     raw: cython.ulonglong
     if cython.compiled:
         raw = (cython.cast(cython.ulonglong, value) << 1) ^ cython.cast(cython.ulonglong, value >> 63)
@@ -108,14 +108,14 @@ def _as_bytes(data: object) -> bytes:
         return data
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
-    raise TypeError(f"keys and values are bytes or None, not {type(data).__name__}")
+    raise TypeError(f"keys and values must be bytes or None, not {type(data).__name__}")
 
 
 def encode_headers(headers: Headers) -> bytes:
     target = bytearray()
     for name, value in headers:
         if not isinstance(name, str):
-            raise TypeError(f"header names are text, not {type(name).__name__}")
+            raise TypeError(f"header names must be str, not {type(name).__name__}")
         encoded = name.encode()
         target += _varint(len(encoded)) + encoded
         if value is None:
@@ -139,7 +139,7 @@ def _varint(value: cython.longlong) -> bytes:
 @cython.cfunc
 def _new_buffer(size: cython.Py_ssize_t) -> bytearray:
     if cython.compiled:
-        return PyByteArray_FromStringAndSize(cython.NULL, size)  # what is never read need not be zero
+        return PyByteArray_FromStringAndSize(cython.NULL, size)  # uninitialized; fully overwritten later
     else:
         return bytearray(size)
 
@@ -147,8 +147,8 @@ def _new_buffer(size: cython.Py_ssize_t) -> bytearray:
 class BatchBuilder:
     """Collects records into one batch.
 
-    `size` is what the batch would take uncompressed. A record that would take it past `max_bytes` is not
-    added, except the first: a batch is never empty because its limit is small. Not for two threads at a time.
+    `size` is the uncompressed size of the batch. A record that would exceed `max_bytes` is not
+    added, except the first, so that a batch is never empty. Not thread-safe.
     """
 
     def __init__(
@@ -158,9 +158,9 @@ class BatchBuilder:
         compression_level: int | None = None,
         expected_bytes: int = _FIRST_ROOM,
     ) -> None:
-        """`expected_bytes` is what it has room for from the start; it grows as it must."""
+        """`expected_bytes` is the initial capacity; it grows as needed."""
         if not 0 <= compression <= 4:
-            raise ValueError(f"there is no compression {compression}")
+            raise ValueError(f"unknown compression type {compression}")
         self.compression = compression
         self.compression_level = compression_level
         self.max_bytes = max(0, min(max_bytes, _MAX_BATCH_BYTES))
@@ -179,11 +179,11 @@ class BatchBuilder:
     ) -> bool:
         """Add a record; False, and nothing changed, if it would exceed `max_bytes`."""
         if not (cython.compiled and type(timestamp) is int):
-            timestamp = int64(timestamp)  # C would cut the fraction off a float without a word
+            timestamp = int64(timestamp)  # C would silently truncate a float
         return self.put(timestamp, key, value, headers)
 
     def put(self, timestamp: cython.longlong, key: object, value: object, headers: Headers) -> cython.bint:
-        """What append does, for callers that are compiled too."""
+        """`append` for compiled callers."""
         key_bytes: bytes = b"" if key is None else _as_bytes(key)
         value_bytes: bytes = b"" if value is None else _as_bytes(value)
         key_length: cython.Py_ssize_t = -1 if key is None else len(key_bytes)
@@ -211,7 +211,7 @@ class BatchBuilder:
         target: cython.p_uchar
         buffer = self._buffer
         if buffer is None:
-            raise RuntimeError("this builder is spent: its batch is built")
+            raise RuntimeError("the batch is already built; create a new builder")
         delta: cython.longlong = self._timestamp_delta(timestamp)
         length = 1 + _varint_size(delta) + _varint_size(self.count)
         length += _varint_size(key_length) + max(key_length, 0)
@@ -279,12 +279,12 @@ class BatchBuilder:
         is_transactional: bool = False,
         is_control: bool = False,
     ) -> bytearray:
-        """The batch. The builder is spent: what it collected now belongs to the caller."""
+        """The finished batch. The builder cannot be used any more."""
         batch = self._buffer
         if batch is None:
-            raise RuntimeError("this builder is spent: its batch is built")
+            raise RuntimeError("the batch is already built; create a new builder")
         if self.count == 0:
-            raise ValueError("a batch without records cannot be built")
+            raise ValueError("cannot build a batch without records")
         attributes = self.compression
         attributes |= (TRANSACTIONAL if is_transactional else 0) | (CONTROL if is_control else 0)
         header = _HEADER.pack(
@@ -302,7 +302,7 @@ class BatchBuilder:
             base_sequence,
             self.count,
         )
-        # No number is refused from here on, and nobody who comes while the compressor works may add to the batch.
+        # Nothing can fail from here on, and other threads must not add to the batch while it is compressed.
         self._buffer = None
         if self.compression:
             batch = bytearray(header) + compress(
@@ -317,7 +317,7 @@ class BatchBuilder:
 
 
 def restamped(batch: bytearray, producer_id: int, producer_epoch: int, base_sequence: int) -> bytearray:
-    """The same records, sent again as another part of a producer's sequence."""
+    """The same records with another producer id, epoch and sequence number."""
     copy = bytearray(batch)
     _PRODUCER.pack_into(copy, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     _CRC.pack_into(copy, _CRC_AT, crc32c(memoryview(copy)[CHECKSUM_STARTS_AT:]))

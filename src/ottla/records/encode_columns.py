@@ -1,6 +1,6 @@
-"""Batches out of columns in Arrow's memory layout, without an object per record.
+"""Columns in Arrow's memory layout to batches, without an object per record.
 
-Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def _validity(bits: object, rows: int) -> Memory | None:
         return None
     memory: Memory = Memory(bits, is_writable=False)
     if 8 * memory.size < rows:
-        raise ValueError("a column's validity bits are fewer than its rows")
+        raise ValueError("a column has fewer validity bits than rows")
     return memory
 
 
 @cython.cfunc
 def _starts(source: object, rows: int) -> Memory:
     memory: Memory = Memory(b"" if source is None else source, is_writable=False)
-    # Arrow lets a column without rows do without its one start.
+    # Arrow allows an empty column without offsets.
     if rows and memory.size < 4 * (rows + 1):
         raise ValueError("a column is shorter than its number of rows")
     return memory
@@ -52,7 +52,7 @@ def _is_null(validity: Memory | None, row: cython.Py_ssize_t) -> cython.bint:
 @cython.final
 @cython.cclass
 class ColumnSource:
-    """Byte strings in Arrow's layout to read from; `first` is the row of the buffers that counts as row 0."""
+    """Byte strings in Arrow's layout to read from; `first` is the buffer row that counts as row 0."""
 
     rows = cython.declare(cython.Py_ssize_t)
     start = cython.declare(cython.Py_ssize_t)
@@ -65,8 +65,8 @@ class ColumnSource:
     def __init__(self, buffers: tuple[Any, Any, Any], first: int, rows: int) -> None:
         validity, starts, data = buffers
         if first < 0 or rows < 0:
-            raise ValueError("a column cannot begin before its first row")
-        self.rows = 0  # until the buffers are known to hold them
+            raise ValueError("a column cannot start before its first row")
+        self.rows = 0  # until the buffers are validated
         self._validity = _validity(validity, first + rows)
         self._starts = _starts(starts, first + rows)
         self._data = Memory(b"" if data is None else data, is_writable=False)
@@ -76,7 +76,7 @@ class ColumnSource:
     @cython.cfunc
     @cython.exceptval(-1)
     def seek(self, row: cython.Py_ssize_t) -> cython.int:
-        """Set `start` and `length` to this row's; the length of null is -1."""
+        """Set `start` and `length` of this row; the length of null is -1."""
         row += self._first
         if _is_null(self._validity, row):
             self.start = 0
@@ -85,7 +85,7 @@ class ColumnSource:
         self.start = get_int(self._starts.bytes, row)
         self.length = get_int(self._starts.bytes, row + 1) - self.start
         if self.start < 0 or self.length < 0 or self.start + self.length > self._data.size:
-            raise ValueError("a column's rows reach past its data")
+            raise ValueError("a column's offsets exceed its data")
         return 0
 
     @cython.cfunc
@@ -128,8 +128,8 @@ class HeaderSource:
     ) -> None:
         validity, starts = buffers
         if first < 0 or rows < 0:
-            raise ValueError("a column cannot begin before its first row")
-        self.rows = 0  # until the buffers are known to hold them
+            raise ValueError("a column cannot start before its first row")
+        self.rows = 0  # until the buffers are validated
         self._validity = _validity(validity, first + rows)
         self._starts = _starts(starts, first + rows)
         self._names = names
@@ -146,13 +146,13 @@ class HeaderSource:
         first: cython.Py_ssize_t = get_int(self._starts.bytes, row)
         limit: cython.Py_ssize_t = get_int(self._starts.bytes, row + 1)
         if not 0 <= first <= limit <= min(self._names.rows, self._values.rows):
-            raise ValueError("a header column's rows reach past its headers")
+            raise ValueError("a header column's offsets exceed its headers")
         for i in range(first, limit):
             self._names.seek(i)
             self._values.seek(i)
             name = self._names.cut()
             if name is None:
-                raise ValueError("a header without a name")
+                raise ValueError("a header has no name")
             headers.append((name.decode(), self._values.cut()))
         return headers
 
@@ -175,9 +175,9 @@ def append_columns(  # noqa: PLR0913
     header_bytes: bytes = b""
     times: Memory = Memory(timestamps, is_writable=False)
     if not 0 <= first <= rows <= min(keys.rows, values.rows, times.size // 8):
-        raise ValueError(f"there are no rows {first} to {rows} in these columns")
+        raise ValueError(f"rows {first} to {rows} are out of range")
     if headers is not None and rows > headers.rows:
-        raise ValueError(f"there are no headers for {rows} rows")
+        raise ValueError(f"fewer headers than {rows} rows")
     for row in range(first, rows):
         keys.seek(row)
         values.seek(row)
@@ -199,10 +199,10 @@ def append_columns(  # noqa: PLR0913
 
 
 def partition_keys(keys: ColumnSource, partitions: cython.int) -> bytearray:
-    """An int32 per row: the partition of its key among so many, or -1 where there is none."""
+    """An int32 per row: the partition of its key, or -1 without a key."""
     row: cython.Py_ssize_t
     if partitions <= 0:
-        raise ValueError(f"a topic of {partitions} partitions has none for a key")
+        raise ValueError(f"the number of partitions must be positive, got {partitions}")
     chosen = bytearray(4 * keys.rows)
     target: Memory = Memory(chosen, is_writable=True)
     for row in range(keys.rows):

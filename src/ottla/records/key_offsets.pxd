@@ -7,22 +7,22 @@ cimport cython
 cdef class KeyOffsets:
     cdef readonly long long max_bytes
     cdef readonly long long count
-    # How many bytes the keys and their offsets take.
+    # The size of the keys and their offsets.
     cdef readonly long long used
 
-    # An open-addressed table of places in the arena, 0 where there is none; there, from place - 1 on: an offset, the
+    # An open-addressed table of positions in the arena, 0 for empty; at position - 1: an offset, the
     # key's length, the key.
     cdef unsigned long long* slots
     cdef unsigned long long slot_mask
     cdef long long most_keys
     cdef unsigned char* arena
     cdef long long arena_bytes
-    # The hash is keyed, so that nobody can send keys that all end up in one place.
+    # The hash is keyed, so that clients cannot choose colliding keys.
     cdef unsigned long long secret_low
     cdef unsigned long long secret_high
 
-    # Where a batch is decompressed and where what is left of it is put together, the same for each: new memory would be
-    # filled with zeros first, for longer than anybody who serves clients may wait for the interpreter.
+    # Buffers for decompression and output, reused for each batch: new memory would be zeroed first while
+    # holding the GIL, which delays requests.
     cdef bytearray reading
     cdef bytearray writing
 
@@ -38,7 +38,7 @@ cdef class RecordWalk:
     cdef Py_ssize_t next_at
     cdef bint is_broken
 
-    # The record that was read last, without the length it begins with.
+    # The last record read, without its length prefix.
     cdef Py_ssize_t at
     cdef Py_ssize_t record_at
     cdef Py_ssize_t record_end

@@ -1,8 +1,8 @@
-"""The last offset of every key in a stretch of a log, and the records which that leaves over: what compaction needs.
+"""The last offset of every key in a range of a log, and the records that remain: used by compaction.
 
-The walks over records run without the interpreter's lock, so that nobody who serves clients has to wait for them.
+The record scans release the GIL, so that requests do not have to wait for them.
 
-Compiled by Cython with the C types in key_offsets.pxd where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython with the C types in key_offsets.pxd if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _SIP_3 = cython.declare(cython.ulonglong, 0x7465646279746573)
 
 
 class Kept(NamedTuple):
-    """What is left of a batch's records. Nothing else about them has changed, but perhaps what they count time from.
+    """The remaining records of a batch, unchanged except possibly for the base of their timestamps.
 
-    It is there until the same keys are asked about the next batch.
+    Valid until the same keys are used for the next batch.
     """
 
     batch: memoryview
     """Room for a header, and the records."""
     record_count: int
     max_timestamp_delta: int
-    """From the base timestamp that the deltas are counted from now."""
+    """The base timestamp of the new deltas."""
     has_tombstones: bool
 
     @property
@@ -55,7 +55,7 @@ class Kept(NamedTuple):
 
 
 class KeyOffsets:
-    """At which offset each key was last seen, in no more memory than it is given."""
+    """The last offset of each key, in bounded memory."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -65,7 +65,7 @@ class KeyOffsets:
         self.used = 0
         if cython.compiled:
             if self.slots != cython.NULL:
-                raise RuntimeError("these offsets are in use already")
+                raise RuntimeError("these offsets are already in use")
             slots: cython.ulonglong = _FEWEST_SLOTS
             while slots * 2 * _BYTES_PER_SLOT <= max_bytes:
                 slots *= 2
@@ -74,7 +74,7 @@ class KeyOffsets:
             self.arena_bytes = max(max_bytes - slots * 8, 0)
             self.secret_low = int.from_bytes(os.urandom(8), "big")
             self.secret_high = int.from_bytes(os.urandom(8), "big")
-            # Neither takes memory before it is written to.
+            # Memory is allocated lazily by the system.
             self.slots = cython.cast(cython.pointer(cython.ulonglong), calloc(slots, 8))
             self.arena = cython.cast(cython.p_uchar, malloc(max(self.arena_bytes, 1)))
             if self.slots == cython.NULL or self.arena == cython.NULL:
@@ -101,7 +101,7 @@ class KeyOffsets:
         return self.writing
 
     def offset_of(self, key: bytes) -> int:
-        """Where this key was last seen, -1 if nowhere."""
+        """The last offset of this key, -1 if none."""
         return self.find(key, len(key))
 
     def find(self, key: cython.p_const_uchar, length: cython.Py_ssize_t) -> cython.longlong:
@@ -115,7 +115,7 @@ class KeyOffsets:
             return self._by_key.get(bytes(key[:length]), _NONE)
 
     def put(self, key: cython.p_const_uchar, length: cython.Py_ssize_t, offset: cython.longlong) -> cython.bint:
-        """Note the key at this offset; False, and nothing is noted, if there is no room for it."""
+        """Add the key at this offset; False, without changes, if there is no room."""
         size: cython.longlong = (_ENTRY_BYTES + length + 7) // 8 * 8
         if cython.compiled:
             slot: cython.ulonglong = _slot_of(self, key, length)
@@ -158,7 +158,7 @@ if cython.compiled:
     def _siphash(
         low: cython.ulonglong, high: cython.ulonglong, data: cython.p_const_uchar, length: cython.Py_ssize_t
     ) -> cython.ulonglong:
-        """SipHash-1-3, as Python itself hashes bytes."""
+        """SipHash-1-3, as used by Python for bytes."""
         v0: cython.ulonglong = low ^ _SIP_0
         v1: cython.ulonglong = high ^ _SIP_1
         v2: cython.ulonglong = low ^ _SIP_2
@@ -201,7 +201,7 @@ if cython.compiled:
     @cython.nogil
     @cython.exceptval(check=False)
     def _slot_of(keys: KeyOffsets, key: cython.p_const_uchar, length: cython.Py_ssize_t) -> cython.ulonglong:
-        """Where the key is in the table, or would be."""
+        """The slot of the key in the table, or where it would be."""
         slot: cython.ulonglong = _siphash(keys.secret_low, keys.secret_high, key, length) & keys.slot_mask
         entry: cython.p_uchar
         entry_length: cython.longlong = 0
@@ -215,12 +215,12 @@ if cython.compiled:
 
 
 class RecordWalk:
-    """The records of a batch, one by one, as positions; key_offsets.pxd lists its fields."""
+    """Iterates over the records of a batch as positions; key_offsets.pxd lists its fields."""
 
     def __init__(self, records: bytes | bytearray | memoryview) -> None:
         if cython.compiled:
             if self.is_held:
-                raise RuntimeError("these records are being walked already")
+                raise RuntimeError("these records are already being iterated")
             PyObject_GetBuffer(records, cython.address(self.view), PyBUF_SIMPLE)
             self.is_held = True
             self.data = cython.cast(cython.p_const_uchar, self.view.buf)
@@ -253,7 +253,7 @@ class RecordWalk:
             return (raw >> 1) ^ -(raw & 1)
 
     def next(self) -> cython.bint:
-        """Read the next record; False if there is none, or `is_broken`."""
+        """Read the next record; False at the end, or if `is_broken`."""
         size: cython.longlong
         if self.is_broken or self.next_at >= self.end:
             return False
@@ -287,7 +287,7 @@ class RecordWalk:
 
 
 class RecordCopy:
-    """Where the records that are kept are written to; there is room for all of them."""
+    """Output buffer of the kept records; large enough for all of them."""
 
     def __init__(self, target: bytearray, at: int) -> None:
         self.data = target
@@ -318,7 +318,7 @@ class RecordCopy:
 
 
 def note_keys(keys: KeyOffsets, records: bytes | bytearray | memoryview, base_offset: cython.longlong) -> bool:
-    """Note the offsets of these records' keys; False as soon as there is no room for one."""
+    """Add the offsets of these records' keys; False as soon as there is no room for one."""
     walk: RecordWalk = RecordWalk(records)
     has_room: cython.bint = True
     with cython.nogil:
@@ -347,12 +347,12 @@ def keep_latest(
     earlier_by: cython.longlong = 0,
     with_tombstones: cython.bint = True,  # noqa: FBT001, FBT002 - a C type
 ) -> Kept:
-    """The records that no later one of their key replaces; without `keys`, all of them.
+    """The records that are not superseded by a later one of their key; without `keys`, all of them.
 
-    Of a base timestamp that is earlier by so much, the deltas of their timestamps are counted.
+    `earlier_by` is how much the base timestamp moves back, which is added to the timestamp deltas.
     """
     walk: RecordWalk = RecordWalk(records)
-    # The delta of a record, which takes seven bytes at least, may take ten where it took one, and the length one more.
+    # A timestamp delta may grow from one byte to ten, in a record of at least seven bytes, and the length by one.
     size = HEADER_BYTES + (walk.end * 3 if earlier_by else walk.end)
     target = bytearray(size) if keys is None else keys.room_to_write(size)
     copy: RecordCopy = RecordCopy(target, HEADER_BYTES)

@@ -17,7 +17,7 @@ cdef class Memory:
 cdef Memory room(object allocate, Py_ssize_t size)
 
 
-# Buffers come from anywhere and need not be aligned, so their integers are copied in and out, which costs nothing.
+# Buffers may be unaligned, so integers are copied in and out, at no cost.
 cdef inline int32_t get_int(const unsigned char* data, Py_ssize_t i) noexcept:
     cdef int32_t value
     memcpy(&value, data + 4 * i, 4)

@@ -1,6 +1,6 @@
-"""Memory that somebody else owns, as bytes and as integers in this machine's byte order.
+"""Foreign memory, as bytes and as integers in native byte order.
 
-Compiled by Cython with the C types in memory.pxd where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython with the C types in memory.pxd if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Memory:
     def __init__(self, source: Any, *, is_writable: bool) -> None:  # noqa: ANN401
         if cython.compiled:
             if self.is_held:
-                raise RuntimeError("this memory is held already")
+                raise RuntimeError("this memory is already acquired")
             PyObject_GetBuffer(source, cython.address(self.view), PyBUF_WRITABLE if is_writable else PyBUF_SIMPLE)
             self.is_held = True
             self.size = self.view.len
@@ -53,7 +53,7 @@ def room(allocate: Callable[[int], Any], size: cython.Py_ssize_t) -> Memory:
     """A buffer of at least this size from the caller's allocator."""
     memory: Memory = Memory(allocate(size), is_writable=True)
     if memory.size < size:
-        raise ValueError(f"asked for a buffer of {size} bytes and got one of {memory.size}")
+        raise ValueError(f"the allocator returned {memory.size} bytes instead of {size}")
     return memory
 
 

@@ -1,6 +1,6 @@
-"""Which partition a key belongs to, as every Kafka client decides it: MurmurHash2, 32 bits, with Kafka's seed.
+"""The partition of a key, as in every Kafka client: MurmurHash2, 32 bits, with Kafka's seed.
 
-Compiled by Cython with the C types in murmur2.pxd where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython with the C types in murmur2.pxd if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ except ImportError:
 
 _SEED = cython.declare(cython.uint, 0x9747B28C)
 _MIX = cython.declare(cython.uint, 0x5BD1E995)
-_32_BITS = cython.declare(cython.uint, 0xFFFFFFFF)  # C needs no mask, and Python does
+_32_BITS = cython.declare(cython.uint, 0xFFFFFFFF)  # only Python needs the mask
 
 
 def hash_of(data: cython.p_const_uchar, length: cython.Py_ssize_t) -> cython.uint:
@@ -40,7 +40,7 @@ def murmur2(key: bytes) -> int:
 
 
 def partition_of(key: bytes, partitions: cython.int) -> cython.int:
-    """The partition of a key that is not null, among so many."""
+    """The partition of a non-null key."""
     if partitions <= 0:
-        raise ValueError(f"a topic of {partitions} partitions has none for a key")
+        raise ValueError(f"the number of partitions must be positive, got {partitions}")
     return (hash_of(key, len(key)) & 0x7FFFFFFF) % partitions

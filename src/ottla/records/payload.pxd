@@ -11,8 +11,8 @@ cdef class Payload:
     cdef const unsigned char* data
     cdef Py_ssize_t end
 
-    # `at` moves while a record is read and counts only once the record is finished: an error is met again
-    # by whoever asks again.
+    # `at` moves while a record is read and is committed only when the record is finished: an error
+    # is raised again on the next call.
     cdef Py_ssize_t at
     cdef Py_ssize_t next_at
     cdef int records_left
@@ -22,7 +22,7 @@ cdef class Payload:
     cdef int64_t append_timestamp
     cdef bint is_log_append_time
 
-    # The record that was read last: positions and lengths, so that no object has to be made of it.
+    # The last record read: positions and lengths, so that no object is created.
     cdef int64_t offset
     cdef int64_t timestamp
     cdef Py_ssize_t record_end

@@ -1,10 +1,10 @@
-"""The records of one batch, decompressed and walked one by one, without an object per record.
+"""The records of one batch, decompressed and iterated without an object per record.
 
-A record is: length, attributes, timestamp delta, offset delta, key, value, headers; every number but the
-attributes byte is a zigzag varint, and a length of -1 means null. Nothing here trusts a length before it has
-been compared with the bytes that are left.
+A record is: length, attributes, timestamp delta, offset delta, key, value, headers; every number except the
+attributes byte is a zigzag varint, and a length of -1 means null. Every length is checked against the
+remaining bytes before it is used.
 
-Compiled by Cython with the C types in payload.pxd where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython with the C types in payload.pxd if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _SMALLEST_RECORD_BYTES = cython.declare(cython.longlong, 7)
 
 
 class Payload:
-    """The records of one batch, and how far they have been read; payload.pxd lists its fields."""
+    """The records of one batch, and the read position; payload.pxd lists its fields."""
 
     def __init__(self, header: BatchHeader, source: bytes | bytearray | memoryview) -> None:
         if cython.compiled:
             if self.is_held:
-                raise RuntimeError("this payload is open already")
+                raise RuntimeError("this payload is already open")
             PyObject_GetBuffer(source, cython.address(self.view), PyBUF_SIMPLE)
             self.is_held = True
             self.data = cython.cast(cython.p_const_uchar, self.view.buf)
@@ -73,7 +73,7 @@ class Payload:
         at: cython.Py_ssize_t = self.at
         byte: cython.int
         second: cython.int
-        # One or two bytes, as nearly all are; the rest are rare enough for a loop.
+        # One or two bytes in nearly all cases; the loop handles the rest.
         if at + 1 < self.end:
             byte = self.data[at]
             if byte < 0x80:
@@ -92,11 +92,11 @@ class Payload:
         shift: cython.int = 0
         while byte & 0x80:
             if at >= self.end:
-                raise CorruptMessage("a record ends in the middle of a number")
+                raise CorruptMessage("a record ends in the middle of a varint")
             byte = self.data[at]
             at += 1
             if shift >= max_bits or (byte & 0x7F) >> min(max_bits - shift, 7):
-                raise CorruptMessage(f"a number of more than {max_bits} bits")
+                raise CorruptMessage(f"a varint exceeds {max_bits} bits")
             raw |= (byte & 0x7F) << shift
             shift += 7
         self.at = at
@@ -106,7 +106,7 @@ class Payload:
             return (raw >> 1) ^ -(raw & 1)
 
     def skip_bytes(self) -> cython.Py_ssize_t:
-        """Step over a length and as many bytes; return the length, -1 for null."""
+        """Skip a length and that many bytes; return the length, -1 for null."""
         length: cython.longlong = self.varint(32)
         if length == -1:
             return -1
@@ -117,24 +117,24 @@ class Payload:
 
     def refuse_length(self, length: cython.longlong) -> cython.int:
         if length < 0:
-            raise CorruptMessage(f"a length of {length}")
-        raise CorruptMessage(f"{length} bytes of a key or value in a record that ends before them")
+            raise CorruptMessage(f"invalid length {length}")
+        raise CorruptMessage(f"a key or value of {length} bytes exceeds its record")
 
     def skip_name(self) -> cython.Py_ssize_t:
         length: cython.Py_ssize_t = self.skip_bytes()
         if length < 0:
-            raise CorruptMessage("a header without a name")
+            raise CorruptMessage("a header has no name")
         return length
 
     def next_record(self) -> cython.int:
-        """Read the next record up to its headers; one without headers is finished with that."""
+        """Read the next record up to its headers; a record without headers is finished."""
         size: cython.longlong
         delta: cython.longlong
         self.at = self.next_at
         self.record_end = self.end
         size = self.varint(32)
         if size < _SMALLEST_RECORD_BYTES - 1 or size > self.end - self.at:
-            raise CorruptMessage(f"a record of {size} bytes where {self.end - self.at} are left")
+            raise CorruptMessage(f"invalid record length {size} ({self.end - self.at} bytes left)")
         self.record_end = self.at + size
         self.at += 1
         delta = self.varint(64)
@@ -144,11 +144,11 @@ class Payload:
             if (delta > 0 and self.base_timestamp > _MAX_INT64 - delta) or (
                 delta < 0 and self.base_timestamp < _MIN_INT64 - delta
             ):
-                raise CorruptMessage("a timestamp of more than 64 bits")
+                raise CorruptMessage("a timestamp exceeds 64 bits")
             self.timestamp = self.base_timestamp + delta
         delta = self.varint(32)
         if delta < 0 or delta > self.last_offset_delta:
-            raise CorruptMessage(f"offset delta {delta} in a batch of {self.last_offset_delta + 1} offsets")
+            raise CorruptMessage(f"offset delta {delta} exceeds the batch's {self.last_offset_delta + 1} offsets")
         self.offset = self.base_offset + delta
         self.key_length = self.skip_bytes()
         self.key_at = self.at - max(self.key_length, 0)

@@ -1,6 +1,6 @@
-"""Records as light objects, one after the other.
+"""Records as light objects.
 
-Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+Compiled by Cython if a C compiler is available, otherwise run as plain Python.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Record:
     """One record. `timestamp` is in milliseconds; `headers` is a tuple of (key, value) pairs.
 
-    It refers to bytes, text, tuples of them and what a deserializer made. A cycle through it is one that somebody
-    tied on purpose, and none is looked for.
+    It refers to bytes, text, tuples of them and deserialized values, so it is not tracked by the garbage collector:
+    only a deliberate cycle could leak.
     """
 
     topic = cython.declare(str, visibility="readonly")
@@ -87,7 +87,7 @@ def _restore(  # noqa: PLR0913
     value: object,
     headers: tuple[tuple[str, bytes | None], ...],
 ) -> Record:
-    """What a pickled record becomes."""
+    """Unpickle a record."""
     record: Record = Record.__new__(Record)
     record.topic = topic
     record.partition = partition
@@ -105,9 +105,10 @@ def _restore(  # noqa: PLR0913
 class RecordReader:
     """Iterates over the records of consecutive batches, from one offset on, without those of control batches.
 
-    One compressed batch is held decompressed at a time, and refused if it takes more than
-    `max_decompressed_bytes`. A batch that is broken is an error each time it is asked for, and so is a record that
-    a deserializer refuses; `offset` says which one that was. A null key or value stays None.
+    One decompressed batch is held at a time, limited to `max_decompressed_bytes`. A corrupt batch raises an error
+    each time
+    it is reached, and so does a record that a deserializer rejects; `offset` identifies it. A null key or value stays
+    None.
     """
 
     offset = cython.declare(cython.longlong, visibility="readonly")
@@ -161,7 +162,7 @@ class RecordReader:
         return record
 
     def take(self, count: int) -> list[Record]:
-        """The next `count` records; fewer only at the end, or before one that is an error when it is asked for."""
+        """The next `count` records; fewer only at the end, or before a record that raises an error on the next call."""
         records: list[Record] = []
         record: Record | None
         left: cython.Py_ssize_t = count
@@ -179,7 +180,7 @@ class RecordReader:
 
     @property
     def is_done(self) -> bool:
-        """Whether all has been read. Batches of which nothing is to be delivered may remain while this is false."""
+        """Whether everything has been read. May be false while only batches without deliverable records remain."""
         payload: Payload | None = self._payload
         if payload is not None and (payload.records_left or payload.next_at != payload.end):
             return False
@@ -242,7 +243,7 @@ class RecordReader:
             if self._read_value is not None and record.value is not None:
                 record.value = self._read_value(record.value)
         except BaseException:
-            # As if it had not been read yet, so that it is met again.
+            # Reset to unread, so that it is raised again.
             payload.next_at = began_at
             payload.records_left += 1
             raise

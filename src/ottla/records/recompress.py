@@ -22,7 +22,7 @@ _CRC_AT: Final = CHECKSUM_STARTS_AT - _CRC.size
 def recompressed(batch: memoryview, codec: int, level: int | None, max_bytes: int) -> bytearray:
     """The batch with its records compressed by `codec`.
 
-    CorruptMessage if they do not decompress, or to more than `max_bytes`. The records themselves are not read.
+    CorruptMessage if decompression fails or exceeds `max_bytes`. The records are not parsed.
     """
     header = check_batch(batch)
     return with_records(batch, header, decompress(header.compression, batch[HEADER_BYTES:], max_bytes), codec, level)

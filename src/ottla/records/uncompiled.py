@@ -1,7 +1,7 @@
-"""Stands in for the `cython` module where the codec runs as plain Python, so that Cython is no dependency.
+"""Replaces the `cython` module when the codec runs as plain Python, so that Cython is not a dependency.
 
-Decorators do nothing and C types are names without meaning: annotations are never evaluated. What C refuses
-by itself, a number that is too large or a buffer that is not flat, plain Python has to be told to refuse.
+Decorators do nothing and C types are placeholders: annotations are never evaluated. Checks that C does
+implicitly, for overflow and contiguous buffers, are explicit here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> str:
 
 
 class _Nogil:
-    """Both a decorator and a context."""
+    """Both a decorator and a context manager."""
 
     def __call__(self, thing: _T) -> _T:
         return thing
@@ -69,23 +69,23 @@ cython: Any = sys.modules[__name__]
 
 
 def int32(value: SupportsIndex) -> int:
-    """The number, if a C integer of 32 bits can hold it."""
+    """The number, if it fits 32 bits."""
     number = index(value)
     if not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise OverflowError(f"{number} takes more than 32 bits")
+        raise OverflowError(f"{number} exceeds 32 bits")
     return number
 
 
 def int64(value: SupportsIndex) -> int:
-    """The number, if a C integer of 64 bits can hold it."""
+    """The number, if it fits 64 bits."""
     number = index(value)
     if not -0x8000000000000000 <= number <= 0x7FFFFFFFFFFFFFFF:
-        raise OverflowError(f"{number} takes more than 64 bits")
+        raise OverflowError(f"{number} exceeds 64 bits")
     return number
 
 
 def flat(source: Any, *, is_writable: bool = False) -> memoryview:  # noqa: ANN401
-    """The bytes of a buffer, refused where PyObject_GetBuffer refuses it."""
+    """The bytes of a buffer, with the checks of PyObject_GetBuffer."""
     view = memoryview(source)
     if not view.c_contiguous:
         raise BufferError("the buffer is not contiguous")
@@ -95,7 +95,7 @@ def flat(source: Any, *, is_writable: bool = False) -> memoryview:  # noqa: ANN4
 
 
 class UncompiledWarning(RuntimeWarning):
-    """The record codec runs as plain Python: correct, but many times slower."""
+    """The record codec is not compiled: correct, but many times slower."""
 
 
 def warn_if_uncompiled() -> None:

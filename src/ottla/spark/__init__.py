@@ -3,6 +3,6 @@
 Needs `pip install ottla[spark]`.
 """
 
-from ottla.spark.session import session
+from ottla.spark.environment.session import session
 
 __all__ = ["session"]

@@ -9,8 +9,8 @@ from pyspark.sql.datasource import DataSource
 
 from ottla.spark.errors import SinkError
 from ottla.spark.kafka_settings import truth
-from ottla.spark.options import parse_source
-from ottla.spark.rows import check_schema, spark_schema
+from ottla.spark.reader.options import parse_source
+from ottla.spark.reader.rows import check_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -35,7 +35,7 @@ class OttlaDataSource(DataSource):
         return spark_schema(with_headers=truth("includeHeaders", self.options.get("includeheaders", "false")))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from ottla.spark.batch_reader import BatchReader, FilteringBatchReader
+        from ottla.spark.reader.batch_reader import BatchReader, FilteringBatchReader
 
         options = parse_source(self.options, is_stream=False)
         # Spark refuses readers that take filters where it pushes none, so only who pushes them gets such a one.
@@ -44,20 +44,20 @@ class OttlaDataSource(DataSource):
         return reader(options, check_schema(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        from ottla.spark.stream_reader import StreamReader
+        from ottla.spark.reader.stream_reader import StreamReader
 
         return StreamReader(parse_source(self.options, is_stream=True), check_schema(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
-        from ottla.spark.sink_options import parse_sink
-        from ottla.spark.writers import BatchWriter
+        from ottla.spark.writer.options import parse_sink
+        from ottla.spark.writer.writers import BatchWriter
 
         if overwrite:
             raise SinkError("a topic cannot be overwritten; use mode append")
         return BatchWriter(parse_sink(self.options, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, FBT001, N802
-        from ottla.spark.sink_options import parse_sink
-        from ottla.spark.writers import StreamWriter
+        from ottla.spark.writer.options import parse_sink
+        from ottla.spark.writer.writers import StreamWriter
 
         return StreamWriter(parse_sink(self.options, schema))

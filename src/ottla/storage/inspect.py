@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.core.errors import ApiError, CorruptMessage, DataDirError
 from ottla.records.batch import check_batch
-from ottla.storage.checkpoints import read_topic_id
 from ottla.storage.cipher import KEY_ID_END, BatchCipher, BatchOwner, key_id_of_batch
 from ottla.storage.files import ENCRYPTED_LOG, LOG, OFFSET_INDEX, TIME_INDEX, offset_in_name
-from ottla.storage.index_file import OFFSET_ENTRY, TIME_ENTRY
-from ottla.storage.read_buffers import ReadBuffers
-from ottla.storage.scan import FoundBatch, scan_batches, scan_headers
+from ottla.storage.folder.checkpoints import read_topic_id
+from ottla.storage.segment_files.index_file import OFFSET_ENTRY, TIME_ENTRY
+from ottla.storage.segment_files.read_buffers import ReadBuffers
+from ottla.storage.segment_files.scan import FoundBatch, scan_batches, scan_headers
 
 if TYPE_CHECKING:
     import struct
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.core.sealing import Sealer
-    from ottla.storage.scan import Decrypt
+    from ottla.storage.segment_files.scan import Decrypt
 
 
 class Problem(NamedTuple):
@@ -54,7 +54,9 @@ def cipher_for(file: Path, sealer: Sealer) -> BatchCipher:
     partition = folder.name.rpartition("-")[2]
     if topic_id is None or not partition.isdigit():
         raise DataDirError(f"{folder} has no topic id, which decryption needs")
-    return BatchCipher(sealer, BatchOwner(topic_id, int(partition)), ReadBuffers())
+    cipher = BatchCipher(sealer, BatchOwner(topic_id, int(partition)), ReadBuffers())
+    cipher.find_own_keys(folder)
+    return cipher
 
 
 def key_id_of_segment(file: Path) -> int:

@@ -16,15 +16,15 @@ from ottla.records.batch import check_batch, check_produced, place, read_header,
 from ottla.records.control import build_end_marker, read_end_marker
 from ottla.storage import retention
 from ottla.storage.admission import check_keys, check_size, check_timestamp
-from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
 from ottla.storage.files import storage_errors, sync_folder
 from ottla.storage.flushing import Flush, sync_all
-from ottla.storage.producer_replay import load_producers
-from ottla.storage.producer_state import ProducerStates
-from ottla.storage.segment import Segment
+from ottla.storage.folder.checkpoints import LEADER_EPOCHS, write_epochs
+from ottla.storage.producers.replay import load_producers
+from ottla.storage.producers.state import ProducerStates
+from ottla.storage.rewrites.swap_files import discard_cleaned, swap_in
+from ottla.storage.segment_files.segment import Segment
+from ottla.storage.segment_files.segments import Segments
 from ottla.storage.segmented_log import PASSING_ERRORS, SegmentedLog
-from ottla.storage.segments import Segments
-from ottla.storage.swap_files import discard_cleaned, swap_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
     from ottla.records.control import EndMarker
     from ottla.storage.config import LogConfig
-    from ottla.storage.open_files import OpenFiles
     from ottla.storage.recovery import LogParts
-    from ottla.storage.rewriting import Rewrite
-    from ottla.storage.txn_index import AbortedTransaction
+    from ottla.storage.rewrites.rewriting import Rewrite
+    from ottla.storage.segment_files.open_files import OpenFiles
+    from ottla.storage.segment_files.txn_index import AbortedTransaction
 
 NO_TIMESTAMP: Final = -1
 

@@ -14,14 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.core.errors import StorageError
-from ottla.storage.checkpoints import (
-    LEADER_EPOCHS,
-    PARTITION_METADATA,
-    BadCheckpoint,
-    read_epochs,
-    write_epochs,
-    write_missing,
-)
 from ottla.storage.files import (
     CORRUPT,
     DELETED,
@@ -35,15 +27,23 @@ from ottla.storage.files import (
     offset_in_name,
     storage_errors,
 )
+from ottla.storage.folder.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    BadCheckpoint,
+    read_epochs,
+    write_epochs,
+    write_missing,
+)
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.partition_log import PartitionLog
-from ottla.storage.producer_replay import load_producers
-from ottla.storage.producer_snapshot import Snapshots
-from ottla.storage.rewriting import REWRITING, remove_rewriting
-from ottla.storage.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage
-from ottla.storage.segment import Segment
-from ottla.storage.segments import reaching
-from ottla.storage.swap_files import CLEANED, complete_swaps
+from ottla.storage.producers.replay import load_producers
+from ottla.storage.producers.snapshot import Snapshots
+from ottla.storage.rewrites.rewriting import REWRITING, remove_rewriting
+from ottla.storage.rewrites.swap_files import CLEANED, complete_swaps
+from ottla.storage.segment_files.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage
+from ottla.storage.segment_files.segment import Segment
+from ottla.storage.segment_files.segments import reaching
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from ottla.core.clock import Clock
     from ottla.storage.cipher import BatchCipher
     from ottla.storage.config import LogConfig
-    from ottla.storage.open_files import OpenFiles
-    from ottla.storage.producer_state import ProducerStates
-    from ottla.storage.scan import FoundBatch
+    from ottla.storage.producers.state import ProducerStates
+    from ottla.storage.segment_files.open_files import OpenFiles
+    from ottla.storage.segment_files.scan import FoundBatch
 
 _logger: Final = logging.getLogger(__name__)
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.storage.checkpoints import MISSING, read_missing
 from ottla.storage.files import CORRUPT, OFFSET_INDEX, TIME_INDEX, sync_folder
+from ottla.storage.folder.checkpoints import MISSING, read_missing
 from ottla.storage.inspect import base_offset, segment_files
-from ottla.storage.scan import NO_LIMIT, Damage, FoundBatch, Stretch, walk
+from ottla.storage.segment_files.scan import NO_LIMIT, Damage, FoundBatch, Stretch, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from ottla.storage.scan import Decrypt
+    from ottla.storage.segment_files.scan import Decrypt
 
 _TMP: Final = ".tmp"
 _COPIED_BYTES: Final = 1 << 20

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ottla.storage.config import LogConfig
-    from ottla.storage.segment import Segment
+    from ottla.storage.segment_files.segment import Segment
 
 
 def expired(segments: Sequence[Segment], config: LogConfig, now_ms: int, start_offset: int) -> int:

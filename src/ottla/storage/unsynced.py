@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from ottla.storage.open_files import OpenFiles
     from ottla.storage.recovery import LogParts
-    from ottla.storage.segment import Segment
+    from ottla.storage.segment_files.open_files import OpenFiles
+    from ottla.storage.segment_files.segment import Segment
 
 _SYNCED_AT_ONCE: Final = 32
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ottla.broker.asking import LocalClient
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.broker.faults.faults import Faults
 from ottla.broker.faults.watching import watch
 from ottla.broker.inherited import Inherited
-from ottla.storage.data_dir import CLEAN_SHUTDOWN
+from ottla.broker.interfaces.in_process_requests import LocalClient
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
 from ottla.testing.history import History
 
 if TYPE_CHECKING:

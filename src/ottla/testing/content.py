@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import raise_refusal
-from ottla.broker.fetched import fetch, records_in
+from ottla.broker.interfaces.fetched import fetch, records_in
+from ottla.broker.interfaces.in_process_requests import raise_refusal
 from ottla.core.errors import UnknownTopicOrPartition
 from ottla.records.encode import BatchBuilder
 from ottla.testing.recording import read_head, read_records
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from ottla.broker.asking import LocalClient
     from ottla.broker.broker import Broker
+    from ottla.broker.interfaces.in_process_requests import LocalClient
     from ottla.broker.partition import Partition
     from ottla.records.encode import Headers
     from ottla.records.reader import Record

@@ -10,10 +10,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import LocalClient
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.broker.faults.faults import Faults
 from ottla.broker.faults.watching import watch
+from ottla.broker.interfaces.in_process_requests import LocalClient
 from ottla.testing import groups
 from ottla.testing.clock import MovableClock, catch_up
 from ottla.testing.content import create, read_all, replay, write
@@ -78,7 +78,7 @@ class EphemeralBroker:
 
     def _serve_http(self, port: int) -> None:
         from ottla.http.config import HttpConfig
-        from ottla.http.queue_config import QueuesConfig
+        from ottla.http.queues.config import QueuesConfig
         from ottla.http.server import HttpServer
 
         queues = QueuesConfig(data_directory=self._folder / "queues")

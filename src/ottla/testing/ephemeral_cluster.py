@@ -182,7 +182,9 @@ class EphemeralCluster:
         wanted = {node.id for node in self._running}
         for state in self._running[0].broker.topics.by_name[topic].partitions:
             leader = self.leader_of(topic, state.at.partition)
-            replica = leader.broker.topics.partition(topic, state.at.partition).replica
+            replication = leader.broker.replication
+            partition = leader.broker.topics.partition(topic, state.at.partition)
+            replica = None if replication is None else replication.replica_of(partition)
             placed = None if replica is None else replica.state
             missing = set() if placed is None else (wanted & set(placed.replicas)) - set(placed.isr)
             if missing:
@@ -210,8 +212,8 @@ def _leads(node: ClusterNode, topic: str, partition: int) -> bool:
     state = node.broker.topics.by_name.get(topic)
     if state is None or partition >= len(state.partitions):
         return False
-    replica = state.partitions[partition].replica
-    return replica is not None and replica.leads
+    leader, _ = state.partitions[partition].leader
+    return leader == node.id and state.partitions[partition].leads
 
 
 def _kill_if_running(node: ClusterNode) -> None:

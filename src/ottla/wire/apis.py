@@ -28,6 +28,8 @@ class Api(Struct, frozen=True):
     """The first version with compact lengths and tagged fields (KIP-482)."""
     advertised_from: int
     """The lowest version in the ApiVersions response."""
+    home: str = ""
+    """The module with its messages, handler and record (`SERVED`), if all of it is in one module."""
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible_since is not None and version >= self.flexible_since
@@ -43,7 +45,7 @@ _by_key: dict[int, Api] = {}
 APIS: Final[Mapping[int, Api]] = _by_key
 
 
-def _api(
+def _api(  # noqa: PLR0913 - all that is declared of an API
     key: int,
     name: str,
     first: int,
@@ -51,9 +53,10 @@ def _api(
     *,
     flexible_since: int | None,
     advertised_from: int | None = None,
+    home: str = "",
 ) -> Api:
     lowest = first if advertised_from is None else advertised_from
-    api = _by_key[key] = Api(key, name, first, last, flexible_since, lowest)
+    api = _by_key[key] = Api(key, name, first, last, flexible_since, lowest, home)
     return api
 
 
@@ -137,5 +140,7 @@ def response_type(api: Api) -> type[Response]:
 
 
 def _module(api: Api) -> ModuleType:
+    if api.home:
+        return import_module(api.home)
     words = re.sub(r"(?<!^)(?=[A-Z])", "_", api.name)
     return import_module(f"ottla.wire.messages.{words.lower()}")

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Reads messages by plan, in C.
+"""Decodes messages by plan, in C.
 
-A plan is a struct in one version: a step for each field, saying how it travels. Where a C compiler was at hand, this
-does the work of the code that `decoding` generates, several times as fast, and a version met for the first time costs
-no compiling. Both make the same of every byte, and refuse what they refuse in the same words.
+A plan is a struct in one version: a step per field with its wire format. If a C compiler is available, this
+replaces the code that `decoding` generates, several times as fast, and the first use of a version needs
+no compilation. Both give the same results and raise the same errors.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -28,7 +28,7 @@ cdef enum:
 
 
 def unwritten(Py_ssize_t size):
-    """A bytearray of this size with anything in it, for one who is about to write all of it."""
+    """An uninitialized bytearray of this size, to be overwritten completely."""
     return PyByteArray_FromStringAndSize(NULL, size)
 
 
@@ -40,7 +40,7 @@ cdef struct Reader:
 
 
 cdef class ReadStep:
-    """How one field travels. `kind` is its character in `struct` formats, or one of ours:
+    """The wire format of one field. `kind` is its `struct` format character, or one of ours:
 
     u: uuid, s: string, y: bytes, r: records, *: array of `element`, {: struct by `plan`
     """
@@ -101,7 +101,7 @@ cdef class ReadPlan:
     def decode(self, data not None, Py_ssize_t position, /):
         """Read the message that fills `data` from `position` to its end, or raise ProtocolError.
 
-        What follows the last field of a request is ignored, as by Kafka: librdkafka (2.16) leaves three bytes behind
+        Bytes after the last field of a request are ignored, as in Kafka: librdkafka (2.16) sends three bytes after
         a MetadataRequest for all topics.
         """
         cdef Py_buffer buffer
@@ -214,7 +214,7 @@ cdef int64_t rest_of_uvarint(Reader* r, uint8_t byte, str what) except -1:
 
 
 cdef inline Py_ssize_t prefix(ReadStep step, Reader* r) except -2:
-    """A length or a count; -1 is null, if it may be."""
+    """A length or a count; -1 is null, if allowed."""
     cdef int64_t length
     if step.is_flexible:
         length = uvarint(r, step.what) - 1
@@ -373,7 +373,7 @@ cdef object read_array(ReadStep step, Reader* r, object view):
 cdef object read_nested(ReadStep step, Reader* r, object view):
     cdef bint is_null
     if step.is_nullable:
-        # KIP-893: one byte says whether the struct is there; of a tagged field, a count of it.
+        # KIP-893: one byte says whether the struct is present; for a tagged field, a count of it.
         need(r, 1, step.what)
         is_null = r.at[0] == 0 if step.tag >= 0 else <int8_t>r.at[0] < 0
         r.at += 1

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Writes messages by plan, in C: for encoding what `reader` is for decoding."""
+"""Encodes messages by plan, in C; the counterpart of `reader`."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
@@ -18,7 +18,7 @@ cdef Py_ssize_t COPIED_RECORD_BYTES = primitives.COPIED_RECORD_BYTES
 
 
 cdef class WriteStep:
-    """How one field travels. `kind` is its character in `struct` formats, or one of ours:
+    """The wire format of one field. `kind` is its `struct` format character, or one of ours:
 
     u: uuid, s: string, y: bytes, r: records, *: array of `element`, {: struct by `plan`
     """
@@ -63,7 +63,7 @@ cdef class WritePlan:
         self.is_flexible = is_flexible
 
     def encode(self, message, bytearray before not None, /):
-        """Append the message to `before`; return the buffers to send, of which that is the first."""
+        """Append the message to `before`; return the buffers to send, of which `before` is the first."""
         return self.write(message, before).parts
 
     def encode_framed(self, message, bytearray before not None, /):
@@ -122,7 +122,7 @@ cdef int finish(Writer w) except -1:
 
 
 cdef inline uint8_t* take(Writer w, Py_ssize_t count) except NULL:
-    """Where to write the next so many bytes."""
+    """The position to write the next bytes to."""
     if w.size + count > w.capacity:
         grow(w, count)
     cdef uint8_t* at = w.data + w.size
@@ -150,7 +150,7 @@ cdef int write_prefix(WriteStep step, Py_ssize_t length, Writer w) except -1:
     if length < 0 and not step.is_nullable:
         raise TypeError(f"{step.path} is None")
     if step.kind == c"s" and length > MAX_STRING_BYTES:
-        raise TypeError(f"{step.path}: a string of {length} bytes is longer than {MAX_STRING_BYTES}")
+        raise TypeError(f"{step.path}: a string of {length} bytes exceeds {MAX_STRING_BYTES}")
     if step.is_flexible:
         return write_uvarint(w, length + 1)
     if step.kind == c"s":
@@ -193,7 +193,7 @@ cdef int write_tags(WritePlan plan, object message, Writer w) except -1:
 
 
 cdef int insert_size(Writer w, Py_ssize_t begin) except -1:
-    """Put the size of what was written since `begin` before it."""
+    """Insert the size of the data written since `begin` before it."""
     cdef Py_ssize_t size = w.size - begin
     write_uvarint(w, size)
     cdef Py_ssize_t width = w.size - begin - size
@@ -230,9 +230,9 @@ cdef int write_integer(WriteStep step, object value, Writer w) except -1:
     if bits < 64:
         if step.kind == c"H" or step.kind == c"I":
             if number < 0 or number >> bits:
-                raise OverflowError(f"{step.path} cannot be {number}")
+                raise OverflowError(f"{step.path} has invalid value {number}")
         elif number >> (bits - 1) not in (0, -1):
-            raise OverflowError(f"{step.path} cannot be {number}")
+            raise OverflowError(f"{step.path} has invalid value {number}")
     put(take(w, step.size), <uint64_t>number, step.size)
     return 0
 
@@ -258,7 +258,7 @@ cdef int write_text(WriteStep step, object value, Writer w) except -1:
     if value is None:
         return write_prefix(step, -1, w)
     if not isinstance(value, str):
-        raise TypeError(f"{step.path} is no string")
+        raise TypeError(f"{step.path} is not a string")
     text = PyUnicode_AsUTF8AndSize(value, &length)
     write_prefix(step, length, w)
     memcpy(take(w, length), text, length)

@@ -13,7 +13,7 @@ from ottla.client.producer.batch import Acknowledged, Batch
 from ottla.core.errors import ApiError, ErrorCode, MessageTooLarge
 from ottla.records.batch import check_produced
 from ottla.records.reader import RecordReader
-from ottla.storage.producer_state import ProducerStates
+from ottla.storage.producers.state import ProducerStates
 
 from .making import Partition, rules
 

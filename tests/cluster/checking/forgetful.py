@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.transaction_lines import TransactionLines
+from ottla.broker.peers.transaction_requests import TransactionLines
 from ottla.cli.main import main
 from ottla.core.errors import ErrorCode
 

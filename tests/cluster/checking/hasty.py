@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from ottla.broker.replication.replica import Replica
+from ottla.broker.replication.roles import Leader
 from ottla.cli.main import main
 
 
-def _at_once(_replica: Replica, _last_offset: int, _timeout_s: float) -> asyncio.Future[None]:
+def _at_once(_leader: Leader, _last_offset: int, _timeout_s: float) -> asyncio.Future[None]:
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     done.set_result(None)
     return done
 
 
 if __name__ == "__main__":
-    Replica.replicated = _at_once  # type: ignore[method-assign]
+    Leader.replicated = _at_once  # type: ignore[method-assign]
     main()

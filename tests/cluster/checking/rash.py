@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker import transaction_coordinator
+from ottla.broker.coordinators import transactions as transaction_coordinator
 from ottla.cli.main import main
 
 if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-    from ottla.broker.partition import Partition
+    from ottla.broker.coordinators.transactions import TransactionCoordinator
 
 
-async def _at_once(_broker: Broker, _partition: Partition, _offset: int) -> None:
+async def _at_once(_coordinator: TransactionCoordinator, _transactional_id: str) -> None:
     """Wait for nothing."""
 
 
 if __name__ == "__main__":
-    transaction_coordinator.until_safe = _at_once  # type: ignore[attr-defined]
+    transaction_coordinator.TransactionCoordinator._until_safe = _at_once  # type: ignore[method-assign]
     transaction_coordinator._ANSWER_AFTER_S = 0.0  # type: ignore[misc]
     main()

@@ -12,7 +12,7 @@ import pytest
 
 from ottla.client.blocking.admin import Admin
 from ottla.core.errors import ErrorCode
-from ottla.storage.checkpoints import HIGH_WATERMARKS, read_offsets
+from ottla.storage.folder.checkpoints import HIGH_WATERMARKS, read_offsets
 
 from .copies import Copies
 from .processes import Processes, until
@@ -102,7 +102,7 @@ def _check_nothing_leads_but_the_right_folder(processes: Processes, copies: Copi
     node = processes.nodes[1]
     _let_the_controller_decide(processes, "decided")
     assert copies.seen(2) == (-1, (1, 2, 3), (1,))
-    assert "came back with another data folder" in node.log_path.read_text()
+    assert "restarted with another data folder" in node.log_path.read_text()
     status = subprocess.run(
         [sys.executable, "-m", "ottla", "cluster", "status", "-b", processes.nodes[2].address],
         capture_output=True,

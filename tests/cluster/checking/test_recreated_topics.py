@@ -11,7 +11,7 @@ from tests.broker.raw_client import RawClient
 
 from ottla.client.blocking.admin import Admin
 from ottla.core.ids import TopicPartition
-from ottla.storage.checkpoints import HIGH_WATERMARKS, read_offsets
+from ottla.storage.folder.checkpoints import HIGH_WATERMARKS, read_offsets
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 

@@ -181,3 +181,15 @@ def test_the_low_watermark_is_the_earliest_start_of_the_replicas_in_sync() -> No
 
     rules.propose(frozenset({0, 1, 2}))
     assert rules.low_watermark(5) == -1
+
+
+def test_the_low_watermark_waits_for_eligible_replicas() -> None:
+    """They may lead, and would bring the deleted records back."""
+    rules = Leading(replace(STATE, isr=(0,), eligible=(1,)), 10, 10, lag_ms=LAG_MS, now_ms=0)
+    assert rules.low_watermark(5) == -1
+    rules.fetched(1, 10, 3, end_offset=10, now_ms=1)
+    assert rules.low_watermark(5) == 3
+
+    rules.changed(replace(STATE, isr=(0, 1), version=STATE.version + 1))
+    rules.fetched(1, 10, 5, end_offset=10, now_ms=1)
+    assert rules.low_watermark(5) == 5

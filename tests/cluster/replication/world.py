@@ -14,7 +14,6 @@ from ottla.storage.leader_epochs import LeaderEpochs
 
 NODES = (0, 1, 2)
 LAG_MS = 1000
-MIN_INSYNC = 1
 
 
 class Entry(NamedTuple):
@@ -45,6 +44,7 @@ class Node:
         self.state = state
         self.leading: Leading | None = None
         self.answer: Answer | None = None
+        self.broker_epoch = -1
 
     @property
     def end(self) -> int:
@@ -59,9 +59,11 @@ class Node:
 
 
 class World:
+    min_insync = 1
+
     def __init__(self) -> None:
         self.now_ms = 0
-        self.state = PartitionState(TopicId(bytes(range(16))), "t", 0, NODES, 0, 1, NODES, 1)
+        self.state = PartitionState(TopicId(bytes(range(16))), "t", 0, NODES, 0, 1, NODES, 1, min_isr=self.min_insync)
         self.nodes = [Node(number, self.state) for number in NODES]
         self.next_value = 0
         self.acknowledged: dict[int, Entry] = {}
@@ -69,6 +71,11 @@ class World:
         self.read: dict[int, Entry] = {}
         for node in self.nodes:
             self.learn(node.number)
+
+    @property
+    def present(self) -> dict[int, int]:
+        """The registered brokers and their epochs."""
+        return {each.number: each.broker_epoch for each in self.nodes if each.is_alive}
 
     # What brokers do
 
@@ -85,7 +92,7 @@ class World:
                 node.leading = Leading(state, node.end, node.high_watermark, lag_ms=LAG_MS, now_ms=self.now_ms)
             else:
                 node.leading.changed(state)
-            node.leading.present = {each.number: -1 for each in self.nodes if each.is_alive}
+            node.leading.present = self.present
             self._advance(node)
         else:
             node.leading = None
@@ -93,7 +100,7 @@ class World:
 
     def append(self, number: int) -> None:
         node = self.nodes[number]
-        if node.leading is not None and node.leading.has_enough(MIN_INSYNC):
+        if node.leading is not None and node.leading.has_enough(self.min_insync):
             node.log.append(Entry(node.leading.leader_epoch, self.next_value))
             self.next_value += 1
             self.parked[number].append(node.end - 1)
@@ -111,7 +118,7 @@ class World:
         last_epoch = node.log[-1].epoch if node.log else -1
         node.answer = self._answer(leader, offset, last_epoch, most)
         if node.answer.diverging is None and node.answer.bounds is None:
-            leader.leading.fetched(number, offset, 0, leader.end, self.now_ms)
+            leader.leading.fetched(number, offset, 0, leader.end, self.now_ms, node.broker_epoch)
             self._advance(leader)
             joined = leader.leading.with_joining(number, 0)
             if joined is not None:

@@ -17,6 +17,7 @@ from ottla import Consumer, Producer
 from ottla.core.pipeline_status import PipelineStatus
 from ottla.spark.pipelines.definition import Pipeline
 from ottla.spark.pipelines.loading import load_pipeline
+from ottla.spark.pipelines.sinks.registry import SINKS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,3 +126,10 @@ def bucket() -> Iterator[Bucket]:
         pytest.importorskip(package)
     with moto_bucket() as made:
         yield made
+
+
+def a_sink(kind: str, **given: Any) -> Any:
+    """A sink of any kind, with those of the given keys that it has."""
+    made = SINKS.find(kind)
+    known = {key: value for key, value in given.items() if key in made.__struct_fields__}
+    return made(name="out", of="rows", **known)

@@ -40,7 +40,9 @@ def test_a_schema_tells_that_a_sink_or_a_deduplication_names_no_column() -> None
 def test_nothing_is_said_of_columns_that_sql_makes() -> None:
     step = '[step.a]\nsql = "SELECT id AS x FROM orders"\n'
     sink = '[sink.a]\nkind = "parquet"\npath = "a"\npartition_by = "y"\n'
-    assert parse_pipeline(SOURCE + step + sink, Path("shop.toml"), {}).sinks["a"].partition_by == ("y",)
+    assert parse_pipeline(SOURCE + step + sink, Path("shop.toml"), {}).sinks["a"].named_columns()["partition_by"] == (
+        "y",
+    )
 
 
 def test_an_error_of_spark_becomes_one_plain_line() -> None:

@@ -198,5 +198,5 @@ def test_init_recognises_change_events_and_writes_a_file_that_is_valid(sink: str
 
     assert pipeline.sources["customers"].format == "debezium"
     assert pipeline.sources["customers"].schema == SCHEMA
-    assert pipeline.sinks[sink].key == (() if sink in ("parquet", "console") else ("id",))
+    assert pipeline.sinks[sink].changes.key == (() if sink in ("parquet", "console") else ("id",))
     assert "_deleted" in (pipeline.steps[0].sql or "")

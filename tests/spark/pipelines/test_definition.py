@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import Pipeline, Sink, Source, StaticTable
+from ottla.spark.pipelines.definition import Pipeline, Source, StaticTable
+from ottla.spark.pipelines.keys import key_names
 from ottla.spark.pipelines.loading import load_pipeline, parse_pipeline
 from ottla.spark.pipelines.outline import outline
+from ottla.spark.pipelines.sinks.iceberg import IcebergSink
+from ottla.spark.pipelines.sinks.registry import SINKS
 from ottla.spark.pipelines.stores.settings import StorageSettings
 
 WHOLE = """
@@ -226,6 +229,9 @@ def test_the_documented_file_is_a_pipeline_and_every_key_is_documented() -> None
     stored = parse_pipeline(
         f"[source.orders]\n{in_store}", Path("/jobs/shop.toml"), {"MINIO_USER": "x", "MINIO_PASSWORD": "y"}
     )
-    assert stored.sinks["warehouse"].storage.allow_http
-    keys = [each.name for kind in (Source, Sink, StaticTable, StorageSettings) for each in fields(kind)]
+    warehouse = stored.sinks["warehouse"]
+    assert isinstance(warehouse, IcebergSink)
+    assert warehouse.storage.allow_http
+    keys = [each.name for kind in (Source, StaticTable, StorageSettings) for each in fields(kind)]
+    keys += [name for kind in SINKS.built_in() for name in key_names(kind)]
     assert [key for key in keys if key not in ("name", "of") and f"`{key.removesuffix('_ms')}`" not in page] == []

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.spark.conftest import Cluster
-from tests.spark.pipelines.conftest import Pipelines
+from tests.spark.pipelines.conftest import Pipelines, a_sink
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import EvolutionPolicy, Sink
-from ottla.spark.pipelines.evolution.abilities import ABILITIES
-from ottla.spark.pipelines.evolution.rules import AddColumn, TableColumns, WidenColumn, decide
+from ottla.spark.pipelines.evolution.rules import AddColumn, EvolutionPolicy, TableColumns, WidenColumn, decide
 from ottla.spark.pipelines.evolution.types import Array, Struct, as_json, from_spark, struct_of
-from ottla.spark.pipelines.tables.staging import BatchId
+from ottla.spark.pipelines.sinks.batch import MicroBatch
+from ottla.spark.pipelines.sinks.delta import DeltaSink
+from ottla.spark.pipelines.sinks.iceberg import IcebergSink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,13 +104,13 @@ CASES: dict[str, tuple[EvolutionPolicy, str, tuple[Any, ...], dict[str, str], di
 }
 
 
-def sink_of(kind: Any, folder: Path, url: str, policy: EvolutionPolicy, name: str) -> Sink:
+def sink_of(kind: Any, folder: Path, url: str, policy: EvolutionPolicy, name: str) -> Any:
     place = {"parquet": "table", "delta": "table", "iceberg": "warehouse", "sqlite": "shop.db"}.get(kind, "")
     table = {"iceberg": "shop.orders"}.get(kind, name)
-    return Sink(name="out", kind=kind, of="rows", path=str(folder / place), table=table, url=url, evolution=policy)
+    return a_sink(kind, path=str(folder / place), table=table, url=url, evolution=policy)
 
 
-def rows_of(sink: Sink) -> list[dict[str, Any]]:
+def rows_of(sink: Any) -> list[dict[str, Any]]:
     """By the format's own library, in the order of `id`, without nulls that nobody wrote."""
     if sink.kind == "parquet":
         import pyarrow.parquet as pq
@@ -132,7 +132,7 @@ def rows_of(sink: Sink) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["id"]))
 
 
-def database_rows(sink: Sink) -> list[dict[str, Any]]:
+def database_rows(sink: Any) -> list[dict[str, Any]]:
     import json
 
     if sink.kind == "postgresql":
@@ -159,13 +159,12 @@ def test_every_sink_follows_a_change_of_columns_or_refuses_it_before_anything_is
 ) -> None:
     from ottla.spark.pipelines.evolution.conforming import frame_columns
     from ottla.spark.pipelines.evolution.deciding import planned_evolution
-    from ottla.spark.pipelines.writing import write_batch
 
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     url = request.getfixturevalue("postgresql") if kind == "postgresql" else ""
     policy, schema, values, reasons, expected = CASES[case]
     sink = sink_of(kind, tmp_path, url, policy, case)
-    write_batch(spark.createDataFrame([FIRST], BEFORE), sink, BatchId(case.replace(" ", "-"), 0), no_refusals)
+    sink.write(spark.createDataFrame([FIRST], BEFORE), MicroBatch(case.replace(" ", "-"), 0, no_refusals))
     changed = spark.createDataFrame([values], schema)
 
     if reasons[kind]:
@@ -179,7 +178,7 @@ def test_every_sink_follows_a_change_of_columns_or_refuses_it_before_anything_is
         return
     planned_evolution(sink, frame_columns(changed), None)
     for _ in range(2):  # the second time as a repeated micro-batch
-        write_batch(changed, sink, BatchId(case.replace(" ", "-"), 1), no_refusals)
+        sink.write(changed, MicroBatch(case.replace(" ", "-"), 1, no_refusals))
 
     found = rows_of(sink)
     assert len(found) == 2
@@ -253,7 +252,7 @@ def test_changes_are_found_by_name_at_every_depth() -> None:
     have = table(id="int", items=Array(inner), gone="string")
     query = struct_of([("items", Array(struct_of([("y", "string"), ("x", "bigint")]))), ("id", "bigint")])
 
-    found = decide(have, query, "widen", ABILITIES["iceberg"], ())
+    found = decide(have, query, "widen", IcebergSink.abilities, ())
 
     assert set(found.changes) == {
         WidenColumn(("id",), "int", "bigint"),
@@ -268,15 +267,15 @@ def test_changes_are_found_by_name_at_every_depth() -> None:
 def test_a_column_that_was_dropped_in_an_earlier_run_makes_no_rename_of_a_new_one() -> None:
     have = table(id="int", city="string")
     query = struct_of([("id", "int"), ("town", "string")])
-    assert decide(have, query, "add", ABILITIES["delta"], ("id", "city")).misfits
-    assert not decide(have, query, "add", ABILITIES["delta"], ("id",)).misfits
+    assert decide(have, query, "add", DeltaSink.abilities, ("id", "city")).misfits
+    assert not decide(have, query, "add", DeltaSink.abilities, ("id",)).misfits
 
 
 def test_names_that_differ_only_in_case_and_columns_that_rows_need_are_refused() -> None:
-    upper = decide(table(id="int"), struct_of([("id", "int"), ("ID", "int")]), "add", ABILITIES["delta"], ())
+    upper = decide(table(id="int"), struct_of([("id", "int"), ("ID", "int")]), "add", DeltaSink.abilities, ())
     assert [each.column for each in upper.misfits] == ["ID"]
     have = TableColumns(struct_of([("id", "int"), ("day", "date")]), frozenset(["day"]))
-    gone = decide(have, struct_of([("id", "int")]), "add", ABILITIES["delta"], ())
+    gone = decide(have, struct_of([("id", "int")]), "add", DeltaSink.abilities, ())
     assert [each.column for each in gone.misfits] == ["day"]
 
 

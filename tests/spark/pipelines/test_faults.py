@@ -114,7 +114,7 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
     loader = threading.Thread(target=load)
     loader.start()
     written = 0
-    for _ in range(int(os.environ.get("SPARK_KILLS", "2"))):
+    for _ in range(int(os.environ.get("SPARK_KILLS", "1"))):
         driver = Driver(file)
         written += chance.randint(1, 800)
         # Past so many rows somewhere in the middle of whatever it does.

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from bench.spark_growth import commit_of
+from tests.spark.pipelines.conftest import a_sink
 
-from ottla.spark.pipelines.definition import Sink
 from ottla.spark.pipelines.tables.delta_log import files_to_remove
-from ottla.spark.pipelines.tables.opening import table_of
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -19,16 +18,16 @@ pytestmark = [
 COMMITS = 60
 
 
-def grown(folder: Path, kind: Any, **options: Any) -> Sink:
+def grown(folder: Path, kind: Any, **options: Any) -> Any:
     pytest.importorskip({"delta": "deltalake", "iceberg": "pyiceberg"}[kind])
-    sink = Sink(name="grown", kind=kind, of="rows", path=str(folder / "table"), table="shop.grown", **options)
+    sink = a_sink(kind, path=str(folder / "table"), table="shop.grown", **options)
     commit = commit_of(sink)
     for number in range(COMMITS):
         commit(number)
     return sink
 
 
-def iceberg(sink: Sink) -> Any:
+def iceberg(sink: Any) -> Any:
     from pyiceberg.catalog import load_catalog
 
     catalog = load_catalog("ottla", type="sql", uri=f"sqlite:///{Path(sink.path) / 'catalog.db'}")
@@ -50,7 +49,7 @@ def test_what_expired_snapshots_of_iceberg_left_is_removed_and_all_rows_stay_rea
     metadata = Path(sink.path) / "shop" / "grown" / "metadata"
     before = len(list(metadata.iterdir()))
 
-    table_of(sink).remove_orphans(-1)
+    sink.open_table().remove_orphans(-1)
 
     table = iceberg(sink)
     used = {manifest.manifest_path for each in table.metadata.snapshots for manifest in each.manifests(table.io)}
@@ -99,7 +98,7 @@ def test_versions_are_read_from_the_last_checkpoint_before_them() -> None:
 
 
 def test_a_database_keeps_one_number_for_each_query(tmp_path: Path) -> None:
-    sink = Sink(name="grown", kind="sqlite", of="rows", path=str(tmp_path / "shop.db"), table="grown")
+    sink = a_sink("sqlite", path=str(tmp_path / "shop.db"), table="grown")
     commit = commit_of(sink)
     for number in range(5):
         commit(number)

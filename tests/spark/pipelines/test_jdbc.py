@@ -10,12 +10,11 @@ from tests.spark.pipelines.conftest import Pipelines
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.rules import DELETE
-from ottla.spark.pipelines.databases.opening import database_of
-from ottla.spark.pipelines.definition import Sink
 from ottla.spark.pipelines.jdbc.connection import JdbcConnection
 from ottla.spark.pipelines.jdbc.statements import DatabaseColumn, Merge, create, keep_batch
 from ottla.spark.pipelines.running import PipelineFailed
-from ottla.spark.pipelines.tables.staging import BatchId
+from ottla.spark.pipelines.sinks.batch import MicroBatch
+from ottla.spark.pipelines.sinks.jdbc import JdbcSink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,13 +68,13 @@ def derby(spark: "SparkSession", url: str, *statements: str) -> None:
 
 def test_a_table_is_merged_once_by_key_and_order_and_gets_new_columns(spark: "SparkSession", url: str) -> None:
     key = ("id", "kind")
-    sink = Sink(name="o", kind="jdbc", of="r", url=url, table="orders", key=key, mode="update", order_by="v")
+    sink = JdbcSink(name="o", of="r", url=url, table="orders", key=key, mode="update", order_by="v")
     columns = f"id bigint, kind string, v int, t array<int>, {DELETE} boolean"
     refused: list[Any] = []
 
     def write(number: int, rows: list[tuple[Any, ...]], ddl: str = columns) -> int:
         frame = spark.createDataFrame(rows, ddl)
-        return database_of(sink).write(frame, BatchId("abcdefgh-1", number), refused.extend)
+        return sink.write(frame, MicroBatch("abcdefgh-1", number, refused.extend))
 
     def rows() -> list[tuple[Any, ...]]:
         return sorted(map(tuple, spark.read.format("jdbc").options(url=url, dbtable="orders").load().collect()))

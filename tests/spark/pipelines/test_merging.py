@@ -5,26 +5,25 @@ import random
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from tests.spark.conftest import Cluster
-from tests.spark.pipelines.conftest import Pipelines
+from tests.spark.pipelines.conftest import Pipelines, a_sink
 from tests.spark.pipelines.test_evolution import BEFORE, CASES, FIRST, OLD, no_refusals, rows_of, sink_of
 from tests.spark.pipelines.test_sinks import forget_last_commit
 
 from ottla import Producer
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.rules import DELETE
-from ottla.spark.pipelines.definition import Sink
-from ottla.spark.pipelines.tables.staging import BatchId
+from ottla.spark.pipelines.sinks.batch import MicroBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ottla.spark.pipelines.databases.interface import RefusedRow
+    from ottla.spark.pipelines.sinks.batch import RefusedRow
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -40,19 +39,18 @@ Row = tuple[Any, ...]
 class Merged:
     """A sink with a key, micro-batch by micro-batch."""
 
-    def __init__(self, spark: "SparkSession", sink: Sink) -> None:
+    def __init__(self, spark: "SparkSession", sink: Any) -> None:
         self._spark = spark
         self.sink = sink
         self.refused: list[RefusedRow] = []
         self._number = 0
 
     def write(self, rows: Sequence[Row], schema: str = ORIGIN, number: int | None = None) -> int:
-        from ottla.spark.pipelines.writing import write_batch
-
         frame = self._spark.createDataFrame(list(rows), schema)
-        batch = BatchId(self.sink.table, self._number if number is None else number)
+        query = getattr(self.sink, "table", "merged")
+        batch = MicroBatch(query, self._number if number is None else number, self.refused.extend)
         self._number = batch.number + 1
-        return write_batch(frame, self.sink, batch, self.refused.extend)
+        return self.sink.write(frame, batch)
 
     def rows(self) -> list[dict[str, Any]]:
         if self.sink.kind != "sqlite":
@@ -70,9 +68,7 @@ def merged(spark: "SparkSession", tmp_path: Path, request: pytest.FixtureRequest
         place = {"delta": "table", "iceberg": "warehouse", "sqlite": "shop.db"}.get(kind, "")
         table = {"iceberg": "shop.orders"}.get(kind, name)
         given = {"key": ("id",), "mode": "update", "dead_letters": "dead", **options}
-        return Merged(
-            spark, Sink(name="out", kind=kind, of="rows", path=str(tmp_path / place), table=table, url=url, **given)
-        )
+        return Merged(spark, a_sink(kind, path=str(tmp_path / place), table=table, url=url, **given))
 
     return make
 
@@ -177,12 +173,11 @@ def test_a_merge_follows_a_change_of_columns_as_an_append_does(
 ) -> None:
     from ottla.spark.pipelines.evolution.conforming import frame_columns
     from ottla.spark.pipelines.evolution.deciding import planned_evolution
-    from ottla.spark.pipelines.writing import write_batch
 
     policy, schema, values, reasons, expected = CASES[case]
-    sink = replace(sink_of(kind, tmp_path, "", policy, case), key=("id",), mode="update")
+    sink = msgspec.structs.replace(sink_of(kind, tmp_path, "", policy, case), key=("id",), mode="update")
     third = (3, *FIRST[1:])
-    write_batch(spark.createDataFrame([FIRST, third], BEFORE), sink, BatchId("evolving", 0), no_refusals)
+    sink.write(spark.createDataFrame([FIRST, third], BEFORE), MicroBatch("evolving", 0, no_refusals))
     changed = spark.createDataFrame([values], schema)
 
     if reasons[kind]:
@@ -192,12 +187,11 @@ def test_a_merge_follows_a_change_of_columns_as_an_append_does(
         return
     assert planned_evolution(sink, frame_columns(changed), None) is not None
     for _ in range(2):  # the second time as a repeated micro-batch
-        write_batch(changed, sink, BatchId("evolving", 1), no_refusals)
+        sink.write(changed, MicroBatch("evolving", 1, no_refusals))
     # And once more for a row that was written with the old columns.
     at = [field.name for field in changed.schema.fields].index("id")
-    write_batch(
-        spark.createDataFrame([(*values[:at], 3, *values[at + 1 :])], schema), sink, BatchId("evolving", 2), no_refusals
-    )
+    third_version = spark.createDataFrame([(*values[:at], 3, *values[at + 1 :])], schema)
+    sink.write(third_version, MicroBatch("evolving", 2, no_refusals))
 
     found = rows_of(sink)
     assert [row["id"] for row in found] == [1, 2, 3]

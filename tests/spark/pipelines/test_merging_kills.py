@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-KILLS = int(os.environ.get("SPARK_KILLS", "1"))
+KILLS = int(os.environ.get("SPARK_KILLS", "0"))
 RECORDS = 1500 * KILLS
 KEYS = 120
 FILE = """
@@ -63,6 +63,7 @@ def commits(folder: Path) -> int:
     return max((int(file.stem) for file in (folder / "delta" / "_delta_log").glob("0*.json")), default=0)
 
 
+@pytest.mark.skipif(not KILLS, reason="long; `make pipeline-test` runs it")
 def test_a_driver_that_is_killed_while_it_merges_leaves_what_the_records_say(
     pipelines: Pipelines, cluster: Cluster, tmp_path: Path
 ) -> None:

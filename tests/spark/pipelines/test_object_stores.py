@@ -20,10 +20,10 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.rules import DELETE
 from ottla.spark.pipelines.definition import Pipeline
 from ottla.spark.pipelines.loading import load_pipeline, parse_pipeline
+from ottla.spark.pipelines.sinks.batch import MicroBatch
+from ottla.spark.pipelines.sinks.tables import TableSink
 from ottla.spark.pipelines.stores.checking import check_stores
 from ottla.spark.pipelines.stores.opening import store_files
-from ottla.spark.pipelines.tables.opening import table_of, tidy
-from ottla.spark.pipelines.tables.staging import BatchId
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -31,6 +31,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 Send = Callable[..., None]
+KILLS = int(os.environ.get("SPARK_KILLS", "0"))
 
 HEAD = """
 every = "100 ms"
@@ -115,8 +116,9 @@ def test_a_store_is_tried_before_spark_starts_and_nothing_stays_of_it(
     if kind == "iceberg":
         with pytest.raises(ConfigError, match=r"\[sink.iceberg\] catalog: cannot be used: "):
             check_stores(loaded(f"{bucket.address}/tried", "no-such-database"))
-    left = store_files(f"{bucket.address}/tried", loaded(bucket.address + "/x").sinks[kind].storage).listed()
-    assert left == []
+    tried = loaded(bucket.address + "/x").sinks[kind]
+    assert isinstance(tried, TableSink)
+    assert store_files(f"{bucket.address}/tried", tried.storage).listed() == []
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
@@ -140,10 +142,11 @@ def test_a_table_in_a_store_grows_over_restarts_gets_new_columns_and_is_merged(
 
     assert seen() == expected
     loaded = pipelines.load(new, topic).sinks[kind]
-    before = len(table_of(loaded).files())
-    tidied = tidy(loaded, orphan_age_s=-1)
+    assert isinstance(loaded, TableSink)
+    before = len(loaded.open_table().files())
+    tidied = loaded.tidy(orphan_age_s=-1)
     assert tidied.merged_files >= 2
-    assert len(table_of(loaded).files()) < before
+    assert len(loaded.open_table().files()) < before
     assert seen() == expected
 
 
@@ -165,7 +168,9 @@ def test_partitions_have_the_values_of_their_rows_whatever_is_in_them(
         rows = rows_of(kind, place, bucket, tmp_path)
         assert [(row["id"], row["city"]) for row in rows] == list(enumerate(cities)), kind
         # As `ottla pipeline replay` reads them.
-        read = table_frame(pipelines.spark, pipelines.load(text.format(topic=topic, schema=schema), topic).sinks[kind])
+        loaded = pipelines.load(text.format(topic=topic, schema=schema), topic).sinks[kind]
+        assert isinstance(loaded, TableSink)
+        read = table_frame(pipelines.spark, loaded)
         assert sorted((row.id, row.city) for row in read.collect()) == list(enumerate(cities)), kind
 
 
@@ -173,29 +178,29 @@ def test_partitions_have_the_values_of_their_rows_whatever_is_in_them(
 def test_rows_with_a_key_replace_and_delete_others_in_a_store(
     kind: str, pipelines: Pipelines, bucket: Bucket, tmp_path: Path
 ) -> None:
-    from ottla.spark.pipelines.writing import write_batch
-
     place = f"{bucket.address}/{tmp_path.name}-{kind}"
     text = HEAD.format(topic="none", schema="id bigint") + bucket.storage()
     loaded = pipelines.load(text + sink(kind, place, tmp_path, 'key = "id"\n'), f"merge-{kind}").sinks[kind]
+    assert isinstance(loaded, TableSink)
     batches = [
         [(number, "old", False) for number in range(4)],
         [(1, "new", False), (2, None, True), (4, "new", False)],
     ]
     for number, rows in enumerate(batches):
         frame = pipelines.spark.createDataFrame(rows, f"id bigint, city string, {DELETE} boolean")
-        batch = BatchId("query-of-merge", number)
-        assert write_batch(frame, loaded, batch, no_refusals) == len(rows)
-        assert write_batch(frame, loaded, batch, no_refusals) == 0
+        batch = MicroBatch("query-of-merge", number, no_refusals)
+        assert loaded.write(frame, batch) == len(rows)
+        assert loaded.write(frame, batch) == 0
 
     def seen() -> list[Any]:
         return [(row["id"], row["city"]) for row in rows_of(kind, place, bucket, tmp_path)]
 
     assert seen() == [(0, "old"), (1, "new"), (3, "old"), (4, "new")]
-    tidy(loaded, orphan_age_s=-1)
+    loaded.tidy(orphan_age_s=-1)
     assert seen() == [(0, "old"), (1, "new"), (3, "old"), (4, "new")]
 
 
+@pytest.mark.skipif(not KILLS, reason="long; `make pipeline-test` runs it")
 def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_columns_merges_and_expiry(
     pipelines: Pipelines, cluster: Cluster, bucket: Bucket, tmp_path: Path
 ) -> None:
@@ -209,8 +214,7 @@ def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_column
     text += f'[spark]\n"spark.driver.extraJavaOptions" = "{QUICK_JVM}"\n'
     file = tmp_path / f"{topic}.toml"
     chance = random.Random(os.environ.get("SPARK_SEED", "11"))
-    kills = int(os.environ.get("SPARK_KILLS", "2"))
-    total = 1500 * kills
+    total = 1500 * KILLS
     is_over = threading.Event()
 
     def load() -> None:
@@ -224,7 +228,7 @@ def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_column
     loader = threading.Thread(target=load)
     loader.start()
     written = 0
-    for number in range(kills):
+    for number in range(KILLS):
         # The second and every later driver finds a new column.
         file.write_text(text.format(topic=topic, schema="id bigint" if number == 0 else "id bigint, city string"))
         driver = Driver(file)

@@ -13,7 +13,7 @@ from tests.spark.pipelines.test_faults import wait_until
 
 from ottla import Admin, TopicPartition
 from ottla.cli.connecting import Reach
-from ottla.cli.pipeline_rows import SeenPipeline, read_statuses, rows
+from ottla.cli.pipelines.reports import SeenPipeline, read_statuses, rows
 from ottla.cli.profiles import Profile
 from ottla.core.errors import OttlaError
 from ottla.spark.pipelines.state_folder import StateFolder

@@ -10,7 +10,7 @@ import pytest
 from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines
 
-from ottla.spark.pipelines.tables.opening import table_of, tidy
+from ottla.spark.pipelines.sinks.tables import TableSink
 
 pytestmark = pytest.mark.timeout(300)
 Send = Callable[..., None]
@@ -81,15 +81,16 @@ partition_by = "city"
 
     assert found() == expected
     sink = pipelines.load(text).sinks["table"]
-    before = len(table_of(sink).files())
-    stray = Path(table_of(sink).files()[0]).parent / "00000000-00000009-0.parquet"
+    assert isinstance(sink, TableSink)
+    before = len(sink.open_table().files())
+    stray = Path(sink.open_table().files()[0]).parent / "00000000-00000009-0.parquet"
     if kind == "parquet":
         stray = tmp_path / "table" / "_ottla" / "dead" / "part-0.parquet"
         stray.parent.mkdir()
     stray.write_bytes(b"left by a killed job")
-    tidied = tidy(sink, orphan_age_s=-1)
+    tidied = sink.tidy(orphan_age_s=-1)
     assert (tidied.merged_files, tidied.new_files, tidied.orphans) == (before, 3, 1)
-    assert len(table_of(sink).files()) == 3
+    assert len(sink.open_table().files()) == 3
     assert not stray.exists()
     assert found() == expected
     # And it goes on from there.

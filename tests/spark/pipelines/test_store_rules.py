@@ -7,6 +7,7 @@ import pytest
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.definition import Pipeline
 from ottla.spark.pipelines.loading import parse_pipeline
+from ottla.spark.pipelines.sinks.tables import TableSink
 from ottla.spark.pipelines.stores.addresses import why_wrong
 from ottla.spark.pipelines.stores.opening import settled
 from ottla.spark.pipelines.stores.options import delta_options, iceberg_properties, obstore_config
@@ -40,12 +41,14 @@ def load(text: str) -> Pipeline:
 
 
 def test_settings_of_the_file_hold_for_every_sink_unless_it_has_its_own() -> None:
-    sinks = load(FILE).sinks
-    assert sinks["lake"].path == "s3a://lake/orders"
-    assert sinks["lake"].storage.region == "eu-central-1"
-    assert sinks["other"].storage.region == "us-east-2"
-    assert sinks["other"].storage.endpoint == "https://minio.example"
-    assert sinks["other"].storage.access_key_id == "AKIAEXAMPLE"
+    lake, other = (load(FILE).sinks[name] for name in ("lake", "other"))
+    assert isinstance(lake, TableSink)
+    assert isinstance(other, TableSink)
+    assert lake.path == "s3a://lake/orders"
+    assert lake.storage.region == "eu-central-1"
+    assert other.storage.region == "us-east-2"
+    assert other.storage.endpoint == "https://minio.example"
+    assert other.storage.access_key_id == "AKIAEXAMPLE"
 
 
 def test_no_secret_is_in_the_text_of_a_pipeline_or_of_an_error() -> None:

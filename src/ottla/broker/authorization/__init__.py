@@ -1,4 +1,4 @@
-"""What clients may do: one rule for each API, around its handler and not in it. Imported when first used."""
+"""Authorization of clients: one rule per API, around its handler. Imported on first use."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
-"""Whether ACLs allow something, as Kafka's StandardAuthorizer decides it. Pure: a question in, a yes or no out.
+"""ACL evaluation by the rules of Kafka's StandardAuthorizer. Pure.
 
-A denial counts before any permission. Who may read, write, delete or alter something may also describe it.
+DENY takes precedence over ALLOW. READ, WRITE, DELETE and ALTER imply DESCRIBE.
 
-Beyond Kafka there are roles: an ACL whose principal is `Role:analyst` holds for every member of that role. Membership
+Roles are an extension of Kafka: an ACL of the principal `Role:analyst` applies to every member of that role. Membership
 is itself an ACL, ALLOW ALL on the USER resource `Role:analyst`.
 """
 
@@ -33,20 +33,20 @@ _IMPLYING: Final = {
     ),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}),
 }
-"""What being allowed lets one do these as well."""
+"""The operations that each operation implies."""
 
 
 class Asker(NamedTuple):
     principals: frozenset[str]
-    """The client's own, its groups and its roles."""
+    """The client's principal, its groups and its roles."""
     host: str
 
 
 class AclIndex:
-    """ACLs, sorted so that those which bear on a name are found without looking at the others."""
+    """ACLs, indexed so that those that match a name are found quickly."""
 
     def __init__(self, acls: Collection[Acl], *, is_open_without: bool = False) -> None:
-        """`is_open_without`: what no ACL bears on is everybody's."""
+        """`is_open_without`: allow access to resources without ACLs."""
         self._is_open_without = is_open_without
         self._literal: dict[tuple[ResourceType, str], list[Acl]] = {}
         self._prefixed: dict[ResourceType, dict[str, list[Acl]]] = {}
@@ -71,7 +71,7 @@ class AclIndex:
         return asker
 
     def _is_member(self, asker: Asker, role: str) -> bool:
-        # Not `allows`: a role without members is not everybody's where `is_open_without` is set.
+        # Not `allows`: with `is_open_without`, a role without members must not include everyone.
         bearing = [acl for acl in self._bearing_on(ResourceType.USER, role) if _makes_member(acl, asker)]
         return bool(bearing) and all(acl.permission is AclPermission.ALLOW for acl in bearing)
 
@@ -86,7 +86,7 @@ class AclIndex:
         return is_allowed or (not has_any and self._is_open_without)
 
     def allows_some(self, asker: Asker, operation: AclOperation, kind: ResourceType) -> bool:
-        """Whether there is anything of this kind that it may be done to (KIP-679)."""
+        """Whether the operation is allowed on any resource of this type (KIP-679)."""
         patterns = [acl for acl in self._all_of(kind) if _is_about(acl, asker) and _covers(acl, operation)]
         denied = [acl for acl in patterns if acl.permission is AclPermission.DENY]
         if any(_contains(WILDCARD, PatternType.LITERAL, acl) for acl in denied):
@@ -126,7 +126,7 @@ def _makes_member(acl: Acl, asker: Asker) -> bool:
 def _covers(acl: Acl, operation: AclOperation) -> bool:
     if acl.operation in (AclOperation.ALL, operation):
         return True
-    # Only a permission says more than it names: to deny reading is not to deny describing.
+    # Only ALLOW implies other operations: denying READ does not deny DESCRIBE.
     return acl.permission is AclPermission.ALLOW and acl.operation in _IMPLYING.get(operation, ())
 
 

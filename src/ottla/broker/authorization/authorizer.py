@@ -1,4 +1,4 @@
-"""What each client may do, remembered until an ACL changes."""
+"""Authorization decisions per client, cached until an ACL changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ottla.broker.authorization.acl_index import Asker
-    from ottla.broker.context import Client, Context
+    from ottla.broker.requests.context import Client, Context
     from ottla.broker.security.audit import Audit
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.catalog.entries import Acl
@@ -33,12 +33,12 @@ class Authorizer:
         self._known: dict[tuple[str, str, tuple[str, ...], str, int], bool] = {}
 
     def is_allowed(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-        """Whether this client may; not noted in the audit log."""
+        """Whether this client is allowed; not audited."""
         client = context.connection
         acls = self._acls()
         if acls is not self._indexed:
             self._reindex(acls)
-        # One number for both: the hash of an enum's member is computed in Python.
+        # One number for both: the hash of an enum member is computed in Python.
         key = name, client.principal, client.groups, client.peer[0], operation << _KIND_BITS | kind
         answer = self._known.get(key)
         if answer is None:
@@ -51,14 +51,14 @@ class Authorizer:
         return answer
 
     def check(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-        """Whether this client may. If not, it is noted."""
+        """Whether this client is allowed. A denial is audited."""
         if self.is_allowed(context, operation, kind, name):
             return True
         self.note_denied(context, operation, kind, (name,))
         return False
 
     def note_denied(self, context: Context, operation: AclOperation, kind: ResourceType, names: Sequence[str]) -> None:
-        """One line of the audit log for all of these."""
+        """One audit line for all of these."""
         if self._audit is not None and names:
             self._audit.denied(context, operation.name, kind.name, names)
 
@@ -66,11 +66,11 @@ class Authorizer:
         return self.check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_see(self, context: Context, topic: str | None) -> bool:
-        """Whether this client may know of the topic."""
+        """Whether this client may describe the topic."""
         return self.is_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic or "")
 
     def may_write_somewhere(self, context: Context) -> bool:
-        """Whether there is any topic that this client may write to."""
+        """Whether this client may write to any topic."""
         acls = self._acls()
         if acls is not self._indexed:
             self._reindex(acls)
@@ -78,7 +78,7 @@ class Authorizer:
         return self._is_super(asker) or self._index.allows_some(asker, AclOperation.WRITE, ResourceType.TOPIC)
 
     def bits(self, context: Context, kind: ResourceType, name: str, among: Iterable[AclOperation]) -> int:
-        """What this client may do, as a field of bits."""
+        """The operations that this client is allowed, as a bit field."""
         return sum(1 << one for one in among if self.is_allowed(context, one, kind, name))
 
     def _decide(self, asker: Asker, operation: AclOperation, kind: ResourceType, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Who may see what of the cluster."""
+"""Authorization of cluster APIs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from ottla.broker.answers import then
 from ottla.broker.authorization.rules import CLUSTER
-from ottla.broker.authorized_operations import CLUSTER_OPERATIONS
+from ottla.broker.requests.answers import then
+from ottla.broker.requests.authorized_operations import CLUSTER_OPERATIONS
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 
 

@@ -1,4 +1,4 @@
-"""Groups: what of them may be seen depends on the group and on the topics it reads."""
+"""Authorization of group APIs: what is visible depends on the group and on its topics."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import structs
 
-from ottla.broker.answers import then
 from ottla.broker.authorization.guarding import filtered
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import CLUSTER, Each, Resource
-from ottla.broker.authorized_operations import GROUP_OPERATIONS
+from ottla.broker.requests.answers import then
+from ottla.broker.requests.authorized_operations import GROUP_OPERATIONS
 from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
@@ -33,10 +33,10 @@ from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.wire.messages.consumer_group_describe import (
         ConsumerGroupDescribeRequest,
         ConsumerGroupDescribeResponse,
@@ -63,7 +63,7 @@ def find_coordinator(
     if kind is None and context.version < _SHARE_STATE_SINCE:
         return handler(broker, request, context)  # refuses it
     if kind is None:
-        # Of the state of share groups, which only brokers have to do with.
+        # The state of share groups is for brokers only.
         each = Each(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, _KEYS, _FOUND, resource=lambda _, __: CLUSTER)
     else:
         each = Each(AclOperation.DESCRIBE, kind, _KEYS, _FOUND, name=lambda _, key: str(key))
@@ -88,7 +88,7 @@ def _code_of(resource: Resource) -> ErrorCode:
 def list_groups(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: ListGroupsRequest, context: Context
 ) -> NowOrLater:
-    """All, to who may describe the cluster; else those that one may describe."""
+    """All groups, with DESCRIBE on the cluster; otherwise those that the client may describe."""
     answer = handler(broker, request, context)
     if authorizer.is_allowed(context, AclOperation.DESCRIBE, *CLUSTER):
         return answer
@@ -136,7 +136,7 @@ DESCRIBE_CONSUMER_GROUPS: Final = Each(
 def describe_consumer_groups(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: ConsumerGroupDescribeRequest, context: Context
 ) -> NowOrLater:
-    """Nothing of a group whose members have topics that one may not describe."""
+    """Hides a group whose members have topics that the client may not describe."""
     answer = filtered(DESCRIBE_CONSUMER_GROUPS, authorizer, handler, broker, request, context)
 
     def visible(group: DescribedConsumerGroup) -> DescribedConsumerGroup:
@@ -161,7 +161,7 @@ def subscribe(
     request: ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest,
     context: Context,
 ) -> NowOrLater:
-    """A member may only name topics that it may describe."""
+    """A member may subscribe only to topics that it may describe."""
     names = request.subscribed_topic_names or ()
     if all(authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, name) for name in names):
         return handler(broker, request, context)
@@ -206,7 +206,7 @@ def _hiding_in_groups(
             if name is None or authorizer.may_see(context, name):
                 topics.append(one)
             elif group.group_id in asked:
-                # Who asked for all does not learn of what is hidden; who asked for this one is told.
+                # In a request for all topics, hidden ones are omitted; a request for a hidden one gets an error.
                 topics.append(_hidden_in_group(one, context))
         return structs.replace(group, topics=tuple(topics))
 

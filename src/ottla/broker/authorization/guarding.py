@@ -1,7 +1,7 @@
-"""Rules at work: a request that is not allowed is refused.
+"""Applies authorization rules to requests.
 
-What is not allowed of a request that lists several things is taken out of it before the handler sees it, and refused
-in the response beside what the handler answers for the rest.
+Denied entries of a list are removed from the request before the handler sees it, and get an error in the response
+beside the handler's results for the others.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from ottla.broker.answers import after, then
 from ottla.broker.authorization.refusals import CODES, part_of, refusal, refusing
 from ottla.broker.authorization.rules import CLUSTER
-from ottla.broker.turns import Turns
+from ottla.broker.requests.answers import after, then
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import response_type
 from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.authorization.rules import Each, Need, Resource, Rule
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.storage.catalog.entries import AclOperation, ResourceType
     from ottla.wire.declare import Message, Request
 
 LOOKS_AT_CLOCK: Final = 32
-"""After so many entries of a list."""
+"""After this many entries of a list."""
 
 
 def guarded(rule: Rule, authorizer: Authorizer, handler: Handler) -> Handler:
-    """The handler, which is called for what the rule allows only."""
+    """The handler, called only for what the rule allows."""
     custom = None if rule.custom is None else partial(rule.custom(), authorizer, handler)
     if not rule.needs and rule.each is None:
         return custom or handler
@@ -57,7 +57,7 @@ def guarded(rule: Rule, authorizer: Authorizer, handler: Handler) -> Handler:
 
 
 def _missing(rule: Rule, authorizer: Authorizer, request: Request, context: Context) -> Need | None:
-    """The first of the needs that is not allowed."""
+    """The first required operation that is denied."""
     for need in rule.needs:
         resource = need.resource(request)
         if resource is not None and not authorizer.check(context, need.operation, *resource):
@@ -82,7 +82,7 @@ def filtered(  # noqa: PLR0913
     request: Any,  # noqa: ANN401 - of whatever API
     context: Context,
 ) -> NowOrLater:
-    """The answer to what is allowed, with refusals of the rest."""
+    """The response for allowed entries, with errors for the others."""
     if getattr(request, each.asked) is None:
         return handler(broker, request, context)
 
@@ -92,7 +92,7 @@ def filtered(  # noqa: PLR0913
         left = tuple(item for at, item in enumerate(getattr(request, each.asked)) if at not in denied)
         more = tuple(denied.values())
         if not left and each.always_asked is None:
-            # Not asked at all: to some handlers an empty list means everything.
+            # Not called at all: to some handlers an empty list means everything.
             blank = refusal(response_type(request.API), None, ErrorCode.NONE, context.version)
             return structs.replace(blank, **{each.answered: more})
         changes = {each.asked: left} if left else {**(each.always_asked or {}), each.asked: left}
@@ -109,7 +109,7 @@ def _refused(
     request: Any,  # noqa: ANN401 - of whatever API
     context: Context,
 ) -> InTurns[dict[int, Message]]:
-    """What is not allowed: where in the list it is, and how it is refused."""
+    """Denied entries: their positions in the list, and their errors."""
     denied: dict[int, Message] = {}
     if each.or_on_cluster and authorizer.is_allowed(context, each.operation, *CLUSTER):
         return denied
@@ -134,7 +134,7 @@ def _with_refused(each: Each, response: Response, refused: tuple[Message, ...]) 
 
 
 class Denials:
-    """What one request is denied, for a single line of the audit log for each operation."""
+    """Collects the denials of a request for a single audit line per operation."""
 
     def __init__(self, authorizer: Authorizer, context: Context) -> None:
         self._authorizer = authorizer
@@ -149,7 +149,7 @@ class Denials:
         return False
 
     def may(self, operation: AclOperation, resource: Resource) -> bool:
-        """Whether this is allowed, where it is enough if something else is."""
+        """Whether this is allowed, if it is an alternative to another permission."""
         return self._authorizer.is_allowed(self._context, operation, *resource)
 
     def note(self) -> None:
@@ -158,7 +158,7 @@ class Denials:
 
 
 def refused(kind: type[Response], request: Request, code: ErrorCode, context: Context) -> NowOrLater:
-    """The refusal of a whole request."""
+    """The error response to a whole request."""
     return after(refusing(kind, request, code, context.version, Turns()), lambda response: response)
 
 

@@ -1,4 +1,4 @@
-"""Refusals as Kafka answers them: the error code in its place, and Kafka's values in all other fields."""
+"""Error responses as Kafka sends them: the error code in its place, and Kafka's values in all other fields."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ottla.wire.schema import Array, Nested, layout
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ottla.broker.turns import InTurns, Turns
+    from ottla.broker.requests.turns import InTurns, Turns
     from ottla.wire.schema import Field
 
 M = TypeVar("M", bound=Message)
 _LOOKS_AT_CLOCK: Final = 32
-"""After so many entries of a list."""
+"""After this many entries of a list."""
 
 CODES: Final = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -36,9 +36,9 @@ _MESSAGES: Final = {
 }
 _CODE_FIELDS: Final = frozenset({"error_code", "partition_error_code"})
 _NAME_FIELDS: Final = frozenset({"name", "group_id", "key", "transactional_id", "user"})
-"""Fields that hold what was asked about where a request lists plain names."""
+"""Fields that identify an entry if a request lists plain names."""
 _INDEX_FIELDS: Final = ("partition_index", "partition", "partition_id", "index")
-"""What requests and answers call the number of a partition; both sides of an API may differ."""
+"""The names of the partition index in requests and responses; both sides of an API may differ."""
 _IDENTITY: Final = frozenset(
     {
         *_NAME_FIELDS,
@@ -51,7 +51,7 @@ _IDENTITY: Final = frozenset(
         "WritableTxnMarkerResult.producer_id",
     }
 )
-"""Fields that are copied from the request. All others of the same name mean something else in an answer."""
+"""Fields that are copied from the request. Others with the same name have another meaning in a response."""
 _FILLED: Final = frozenset(
     {
         "AlterPartitionReassignmentsResponse",
@@ -59,7 +59,7 @@ _FILLED: Final = frozenset(
         "DescribeUserScramCredentialsResponse",
     }
 )
-"""Answers that list what was asked though they have a code of their own; the lists of all others are empty."""
+"""Responses that list the requested entries although they have a top-level error code; other lists are empty."""
 _VALUES: Final[Mapping[str, object]] = {
     "base_offset": -1,
     "committed_offset": -1,
@@ -76,11 +76,11 @@ _VALUES: Final[Mapping[str, object]] = {
     "OffsetFetchResponsePartitions.metadata": "",
     "PartitionResult.start_offset": 0,
 }
-"""What Kafka puts into fields that would otherwise have their default, or be 0 or empty."""
+"""Kafka's values of fields that would otherwise have their default, or be 0 or empty."""
 
 
 def refusal(kind: type[M], asked: object, code: ErrorCode, version: int) -> M:
-    """An answer of this kind to what was asked: a request, a part of one, a name or a number."""
+    """An error response of this type for a request, a part of one, a name or a number."""
     made = refusing(kind, asked, code, version, None)
     while True:
         try:
@@ -90,7 +90,7 @@ def refusal(kind: type[M], asked: object, code: ErrorCode, version: int) -> M:
 
 
 def refusing(kind: type[M], asked: object, code: ErrorCode, version: int, turns: Turns | None) -> InTurns[M]:
-    """The same in turns: one request may list 100,000 partitions."""
+    """The same in slices: one request may list 100,000 partitions."""
     values: dict[str, object] = {}
     for field in layout(kind, version).fields:
         part = _part(field)
@@ -124,7 +124,7 @@ def _value(kind: type[Message], field: Field, asked: object, code: ErrorCode, ve
 
 
 def part_of(kind: type[Message], name: str, version: int) -> type[Message]:
-    """The messages that this field lists."""
+    """The message type of this list field."""
     [part] = [_part(field) for field in layout(kind, version).fields if field.name == name]
     if part is None:
         raise TypeError(f"{kind.__name__}.{name} is not a list of messages")
@@ -139,13 +139,13 @@ def _part(field: Field) -> type[Message] | None:
 
 
 def _lists(kind: type[Message], version: int) -> bool:
-    """Whether what was asked is listed: not where one code says all."""
+    """Whether the response lists the requested entries: not with a top-level error code."""
     has_own = any(field.name in _CODE_FIELDS for field in layout(kind, version).fields)
     return not has_own or kind.__name__ in _FILLED
 
 
 def _identity(kind: type[Message], name: str, asked: object) -> object:
-    """What says which part of the request the answer is about; None if the field does not."""
+    """The value that identifies the part of the request; None if the field does not."""
     if name in _INDEX_FIELDS:
         if isinstance(asked, int):
             return asked
@@ -158,7 +158,7 @@ def _identity(kind: type[Message], name: str, asked: object) -> object:
 
 
 def _parts_asked(asked: object) -> tuple[Any, ...]:
-    """The lists in what was asked: of partitions, of topics, of names."""
+    """The lists in the request: of partitions, of topics, of names."""
     if not isinstance(asked, Message):
         return ()
     lists = [value for value in structs.asdict(asked).values() if isinstance(value, tuple)]
@@ -167,7 +167,7 @@ def _parts_asked(asked: object) -> tuple[Any, ...]:
 
 @cache
 def _has_code(kind: type[Message], version: int) -> bool:
-    """Whether an answer of this kind says somewhere that it is a refusal."""
+    """Whether a response of this type has an error code anywhere."""
     fields = layout(kind, version).fields
     if any(field.name in _CODE_FIELDS for field in fields):
         return True

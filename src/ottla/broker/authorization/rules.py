@@ -1,6 +1,6 @@
-"""What an API requires: operations that must be allowed for a request, and for each of the things that it lists.
+"""The permissions that an API requires, for a request and for each entry that it lists.
 
-Declarations alone, which the table of APIs holds; `guarding` applies them, and is loaded where ACLs are on.
+Declarations for the API table; `guarding` applies them, and is imported if ACLs are enabled.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ottla.storage.catalog.entries import AclOperation, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.wire.declare import Request
 
 Guarded: TypeAlias = "Callable[[Authorizer, Handler, Broker, Any, Context], NowOrLater]"
-"""A function that goes around a handler."""
+"""A function that wraps a handler."""
 
 
 class Resource(NamedTuple):
@@ -33,7 +33,7 @@ class Resource(NamedTuple):
 CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-# Which resource an entry of a request is
+# The resource of an entry
 
 _CONFIGURED: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
 """Resource types of configs; all others belong to the cluster."""
@@ -52,18 +52,18 @@ def share_topic(_: Broker, item: Any) -> str:  # noqa: ANN401 - of any request a
     return str(item.topic_name)
 
 
-# What an API requires
+# Required permissions
 
 
 class Need(Struct, frozen=True):
-    """An operation that must be allowed on one resource; `name` is the field of the request that names it."""
+    """An operation that must be allowed on one resource; `name` is the request field with its name."""
 
     operation: AclOperation
     kind: ResourceType
     name: str = ""
 
     def resource(self, request: Request) -> Resource | None:
-        """None if the request names none, so that there is nothing to ask."""
+        """None if the request names no resource, so that there is nothing to check."""
         if self.kind is ResourceType.CLUSTER:
             return CLUSTER
         name: str | None = getattr(request, self.name)
@@ -71,23 +71,23 @@ class Need(Struct, frozen=True):
 
 
 class Each(Struct, frozen=True):
-    """An operation that must be allowed on each of the things that a request lists."""
+    """An operation that must be allowed on each entry of a list."""
 
     operation: AclOperation
     kind: ResourceType
     asked: str
-    """The field of the request that lists them."""
+    """The request field with the list."""
     answered: str
-    """The field of the response in which they are answered."""
+    """The response field with the results."""
     name: Callable[[Broker, Any], str | None] = lambda _, item: cast("str | None", item.name)
-    """What one of them is named; None if that is not known, which is for the handler to say."""
+    """The name of an entry; None if it is unknown, which the handler reports."""
     resource: Callable[[Broker, Any], Resource | None] | None = None
-    """Which resource one of them is, where they are not all of one kind."""
+    """The resource type of an entry, if it differs between entries."""
     always_asked: Mapping[str, object] | None = None
-    """Fields of the request that change for the handler, which is then asked even if it has nothing left to do:
+    """Request fields that are cleared for the handler, which is then called even without entries:
     it may have an error for the whole request."""
     or_on_cluster: bool = False
-    """Whether it is enough if the operation is allowed on the cluster."""
+    """Whether the operation on the cluster is sufficient."""
 
     def of(self, broker: Broker, item: object) -> Resource | None:
         if self.resource is not None:
@@ -100,11 +100,11 @@ class Rule(Struct, frozen=True):
     needs: tuple[Need, ...] = ()
     each: Each | None = None
     custom: Callable[[], Guarded] | None = None
-    """Imports the function that goes around the handler, where `each` cannot say it."""
+    """Imports the function that wraps the handler, if `each` is not sufficient."""
     also: tuple[tuple[AclOperation, ResourceType], ...] = ()
-    """What `custom` checks."""
+    """The permissions that `custom` checks."""
     waits: bool = False
-    """The response may come long after the request: `needs` must still be allowed then."""
+    """The response may be delayed: `needs` must still be allowed when it is sent."""
 
     @property
     def operations(self) -> frozenset[tuple[AclOperation, ResourceType]]:

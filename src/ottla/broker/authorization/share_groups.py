@@ -1,4 +1,4 @@
-"""Share groups: who may describe a group does not learn of topics in it that they may not describe."""
+"""Authorization of share groups: a description does not reveal topics that the client may not describe."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from ottla.broker.answers import after, then
 from ottla.broker.authorization.groups import shown_group
 from ottla.broker.authorization.guarding import Denials, filtered
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import Each, Resource
-from ottla.broker.turns import Turns
+from ottla.broker.requests.answers import after, then
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import AclOperation, ResourceType
 from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsResponseTopic
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.wire.messages.describe_share_group_offsets import (
         DescribeShareGroupOffsetsRequest,
         DescribeShareGroupOffsetsRequestGroup,
@@ -42,7 +42,7 @@ _OFFSETS: Final = Each(AclOperation.DESCRIBE, _GROUP, "groups", "groups", name=l
 def describe_share_groups(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: ShareGroupDescribeRequest, context: Context
 ) -> NowOrLater:
-    """As Kafka does it: nothing of a group whose members have topics that the client may not describe."""
+    """As in Kafka: hides a group whose members have topics that the client may not describe."""
     answer = filtered(_DESCRIBED, authorizer, handler, broker, request, context)
 
     def visible(group: DescribedGroup) -> DescribedGroup:
@@ -63,7 +63,7 @@ def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest,
     context: Context,
 ) -> NowOrLater:
-    """Topics that may not be described are refused where they were named, and left out where all were asked for."""
+    """Hidden topics get an error if they were named, and are omitted if all were requested."""
     refused: dict[str, list[DescribeShareGroupOffsetsResponseTopic]] = {}
 
     def visible(group: DescribeShareGroupOffsetsResponseGroup) -> DescribeShareGroupOffsetsResponseGroup:

@@ -1,4 +1,4 @@
-"""Fetch, Metadata, DescribeTopicPartitions, CreateTopics and Produce: where more is to be said than yes or no."""
+"""Authorization of Fetch, Metadata, DescribeTopicPartitions, CreateTopics and Produce, which need special handling."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import structs
 
-from ottla.broker.answers import after, settled, then
 from ottla.broker.authorization.guarding import LOOKS_AT_CLOCK, Denials, filtered, refused, with_more
 from ottla.broker.authorization.refusals import refusal, refusing
 from ottla.broker.authorization.rules import CLUSTER, Each, Resource
-from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from ottla.broker.requests.answers import after, settled, then
+from ottla.broker.requests.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from ottla.broker.requests.turns import Turns, in_turns
 from ottla.broker.topic_names import is_by_id_too_early, topic_name
-from ottla.broker.turns import Turns, in_turns
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.describe_topic_partitions import (
@@ -38,16 +38,16 @@ from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 
 _TOPIC: Final = ResourceType.TOPIC
-# Named here, since it takes longer to look up a member of an enum than to look up an ACL.
+# Local names: looking up an enum member takes longer than looking up an ACL.
 _READ: Final = AclOperation.READ
 _WRITE: Final = AclOperation.WRITE
 _DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -65,7 +65,7 @@ def produce(
 ) -> NowOrLater:
     transaction = request.transactional_id
     if transaction is None or authorizer.check(context, _WRITE, ResourceType.TRANSACTIONAL_ID, transaction):
-        # By far the most frequent request: nothing is made for one that is allowed.
+        # By far the most frequent request: an allowed one causes no allocations.
         for topic in request.topic_data:
             name = topic.name or topic_name(broker, topic)
             if name is not None and not authorizer.is_allowed(context, _WRITE, _TOPIC, name):
@@ -76,13 +76,13 @@ def produce(
     else:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         answer = refused(ProduceResponse, request, code, context)
-    # A client that wants no answers learns of it by being disconnected, as from Kafka.
+    # With acks=0 a denied client is disconnected, as by Kafka.
     return _hang_up_after(answer) if request.acks == 0 else answer
 
 
 async def _hang_up_after(answer: NowOrLater) -> NoReturn:
     await settled(answer)
-    raise ProtocolError("a produce request with acks=0 was refused: it is not allowed")
+    raise ProtocolError("a produce request with acks=0 was not authorized")
 
 
 # Fetch
@@ -110,20 +110,20 @@ def _fetch_rest(  # noqa: PLR0913
 ) -> NowOrLater:
     is_in_session = request.session_epoch > 0
     if denied and is_in_session:
-        # Its next fetch is a whole one, and gets an answer that says what is denied.
+        # Its next fetch is a full one, and gets a response with the denied partitions.
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
     if denied:
         left = tuple(topic for at, topic in enumerate(request.topics) if at not in denied)
         not_fetched = tuple(denied.values())
         if not left:
             return FetchResponse(responses=not_fetched)
-        # Without a session: what is denied would be in it for the client, and not for us.
+        # Without a session: denied partitions would be in it for the client, but not for the broker.
         request = structs.replace(request, topics=left, session_id=_NO_SESSION, session_epoch=_WITHOUT_SESSION)
         answer = handler(broker, structs.replace(request, max_wait_ms=0), context)
         return then(answer, lambda response: with_more(response, "responses", not_fetched))
     answer = handler(broker, request, context)
     if is_in_session:
-        # A session remembers partitions, and what may be read may have changed since.
+        # A session remembers partitions, and permissions may have changed since.
         return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
     if isinstance(answer, FetchResponse):
         return answer
@@ -169,14 +169,14 @@ def _if_still_allowed(
 def _what_is_still_allowed(
     authorizer: Authorizer, broker: Broker, response: FetchResponse, context: Context
 ) -> FetchResponse:
-    """It has waited, and an ACL may have changed meanwhile."""
+    """The fetch has waited, and an ACL may have changed meanwhile."""
     if all(_may_read(authorizer, broker, one, context) for one in response.responses):
         return response
     topics = tuple(
         one if _may_read(authorizer, broker, one, context) else _without_records(one, context)
         for one in response.responses
     )
-    # Without a session: its next fetch is a whole one.
+    # Without a session: its next fetch is a full one.
     return structs.replace(response, responses=topics, session_id=_NO_SESSION)
 
 
@@ -204,7 +204,7 @@ def metadata(
         asked = request
         if denied:
             left = tuple(wanted for at, wanted in enumerate(request.topics or ()) if at not in denied)
-            # From version 1 on no topics are none; before, they are all.
+            # Since version 1 an empty list means no topics; before, it means all.
             asked = structs.replace(request, topics=left if left or context.version > 0 else None)
         hides_all = asked.topics is None and not wants_all
 
@@ -331,7 +331,7 @@ def create_topics(
 def _without_hidden_configs(
     authorizer: Authorizer, response: CreateTopicsResponse, context: Context
 ) -> CreateTopicsResponse:
-    """Who may create a topic may not yet see what it is configured with (KIP-525)."""
+    """Permission to create a topic does not include its configs (KIP-525)."""
     topics = [
         one
         if one.error_code or authorizer.is_allowed(context, AclOperation.DESCRIBE_CONFIGS, _TOPIC, one.name)

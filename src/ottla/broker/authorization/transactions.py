@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from ottla.broker.answers import after, then
 from ottla.broker.authorization.guarding import Denials, filtered
 from ottla.broker.authorization.refusals import refusal, refusing
 from ottla.broker.authorization.rules import Each, Resource
-from ottla.broker.turns import Turns
+from ottla.broker.requests.answers import after, then
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -21,11 +21,11 @@ from ottla.wire.messages.add_partitions_to_txn import (
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.wire.messages.describe_transactions import (
         DescribeTransactionsRequest,
         DescribeTransactionsResponse,
@@ -46,7 +46,7 @@ def init_producer_id(
         is_allowed = authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.transactional_id)
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     else:
-        # Who may write anywhere may do it idempotently (KIP-679).
+        # WRITE on any topic implies IDEMPOTENT_WRITE (KIP-679).
         is_allowed = authorizer.may_write_somewhere(context) or authorizer.check_cluster(
             context, AclOperation.IDEMPOTENT_WRITE
         )
@@ -75,11 +75,11 @@ def add_partitions_to_txn(
 def _unwritable(
     authorizer: Authorizer, request: AddPartitionsToTxnRequest, context: Context
 ) -> InTurns[tuple[AddPartitionsToTxnTopicResult, ...]]:
-    """Refusals of all topics, if any of them, or the transaction itself, may not be written to."""
+    """Errors for all topics, if any of them, or the transactional id, is denied."""
     topics = request.v3_and_below_topics
     turns = Turns()
     if authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.v3_and_below_transactional_id):
-        # All of them or none: what could have been added is said not to have been tried.
+        # All or nothing: topics that could have been added get OPERATION_NOT_ATTEMPTED.
         codes = {True: ErrorCode.OPERATION_NOT_ATTEMPTED, False: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         denials = Denials(authorizer, context)
         allowed = []
@@ -104,7 +104,7 @@ def _unwritable(
 def describe_transactions(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: DescribeTransactionsRequest, context: Context
 ) -> NowOrLater:
-    """Of those who may see a transaction, each is shown the topics in it that it may see."""
+    """Of a visible transaction, the client sees the topics that it may describe."""
 
     def visible(state: TransactionState) -> TransactionState:
         topics = (

@@ -1,24 +1,24 @@
 """Topic and broker configs as Kafka's admin APIs see them: pure functions, no I/O.
 
-    definition, rules, tables/   what configs there are; `definitions` has them all by name
+    definition, rules, tables/   the configs; `definitions` has all of them by name
     values                       text to value and back
-    topic_config                 what a topic's settings come to
-    layers                       `BrokerConfigs`: the broker's own settings, and what topics inherit of them
-    static                       what the broker was started with, under Kafka's names
+    topic_config                 the effective settings of a topic
+    layers                       `BrokerConfigs`: the broker's settings, and those that topics inherit
+    static                       the settings at the start, under Kafka's names
     describe, replies            DescribeConfigs, and the configs in a CreateTopics answer
     alter                        IncrementalAlterConfigs, AlterConfigs, and the configs in a CreateTopics request
 
 Where this differs from Apache Kafka 4.3 on purpose:
 
-- flush.ms is 1000 by default, because that is what happens; Kafka leaves it to the operating system. flush.messages
-  with any limit means that records are on the disk before they are acknowledged.
+- flush.ms is 1000 by default, because Ottla flushes in the background; Kafka leaves it to the operating system.
+  flush.messages with any limit means that records are on the disk before they are acknowledged.
 - Broker configs have the defaults of this broker: groups do not wait before their first rebalance, internal topics
   have one partition and one replica, connections have a limit, and what Kafka must be told has a default too.
   What was set to its default counts as not set.
 - Texts are stored normalised, so list items can be subtracted however they were spaced when they were appended, and
   lists hold nothing twice. Numbers are ASCII digits; NaN, hexadecimal and suffixed decimals are refused.
 - internal.segment.bytes must be at least 1024; Kafka takes anything.
-- A broker config that does not exist is refused, with the name that may have been meant; Kafka stores it.
+- A broker config that does not exist is rejected, with a suggestion; Kafka stores it.
 - Fewer broker configs are dynamic: the topic defaults, producer.id.expiration.ms and the replication rates.
   min.insync.replicas can be set for one broker.
 - Compaction lags that contradict each other are refused for brokers too; Kafka takes them, and then refuses every

@@ -1,6 +1,6 @@
-"""Changes to configs: the old map in, the new one out, or an error and nothing is changed.
+"""Changes to configs: the old map in, the new one out; on errors nothing is changed.
 
-    topic_resource(broker)                 what is altered
+    topic_resource(broker)                 the altered resource
     broker_resource(broker)
     cluster_default_resource(broker)
     group_resource(groups)
@@ -8,13 +8,12 @@
         replacing_edit(resource, …)        AlterConfigs: these configs and no others
     new_topic_configs(broker, …)           CreateTopics
 
-What is raised: InvalidConfig for a config that does not exist (of a topic or a group) or cannot have its value;
-InvalidRequest, as in Kafka, for what makes no sense as a request, for what is read-only, and for bad values of a
-broker's configs.
-Only what is set is checked, so a value that an older release left can always be deleted and never stands in the
-way of another one. Texts are stored in their normal form.
+Errors: InvalidConfig for an unknown config (of a topic or a group) or an invalid value; InvalidRequest, as in Kafka,
+for a malformed request, for a read-only config, and for invalid values of broker configs. Only new values are checked,
+so a value from an older release can always be deleted and never blocks the change of another one. Values are stored in
+their normal form.
 
-A request that is only to be validated is an edit that is tried and not committed.
+A validate-only request is an edit that is not committed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from ottla.broker.configs.definition import ConfigType
 from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions, group_definitions
 from ottla.broker.configs.topic_config import conflict, usable
 from ottla.broker.configs.values import find, normalised, split_list, to_text
-from ottla.broker.group_configs import problem_with
+from ottla.broker.coordinators.group_configs import problem_with
 from ottla.core.errors import ApiError, InvalidConfig, InvalidRequest
 
 if TYPE_CHECKING:
@@ -61,18 +60,18 @@ class Alteration(Struct, frozen=True):
 
 
 class Resource(Struct, frozen=True, kw_only=True):
-    """Something that has configs: which ones, and when they are right."""
+    """Something that has configs: their definitions and constraints."""
 
     kind: str
     definitions: Definitions
     refusal: type[ApiError]
-    """What a bad value is answered with."""
+    """The error for an invalid value."""
     inherited: Callable[[Definition], str]
-    """The list that a config is while it is not set, for something to be appended to it or subtracted."""
+    """The list value of an unset config, to append to or subtract from."""
     problem: Callable[[Texts], str | None]
-    """What is wrong with these configs together, though each is right by itself."""
+    """The conflict between individually valid configs, if any."""
     takes_unknown: bool = False
-    """Whether a config that is not defined can be set, to no effect: Kafka keeps those of brokers for plug-ins."""
+    """Whether undefined configs can be set, without effect: Kafka keeps those of brokers for plug-ins."""
 
     def changed(self, old: Texts, alterations: Iterable[Alteration]) -> dict[str, str]:
         new = dict(old)
@@ -90,13 +89,13 @@ class Resource(Struct, frozen=True, kw_only=True):
             return alteration.text
         definition = find(self.definitions, self.kind, alteration.name)
         if definition.is_read_only:
-            raise InvalidRequest(f"{definition.name} cannot be changed while the broker runs")
+            raise InvalidRequest(f"{definition.name} cannot be changed at run time")
         text = alteration.text
         if alteration.operation is not Operation.SET:
             if definition.type is not ConfigType.LIST:
                 verb = "append to" if alteration.operation is Operation.APPEND else "subtract from"
                 raise InvalidConfig(
-                    f"Cannot {verb} {definition.name}: it is no list but of type {definition.type.name}"
+                    f"Cannot {verb} {definition.name}: it is not a list but of type {definition.type.name}"
                 )
             known = old[definition.name] if definition.name in old else self.inherited(definition)
             text = _combined(known, alteration)
@@ -112,7 +111,7 @@ def topic_resource(broker: BrokerConfigs) -> Resource:
         definitions=TOPIC_DEFINITIONS,
         refusal=InvalidConfig,
         inherited=lambda definition: to_text(broker.topic_values[definition.name]),
-        problem=lambda texts: conflict({**broker.topic_values, **usable(texts)}),
+        problem=lambda texts: conflict({**broker.topic_values, **usable(texts)}, is_encrypted=broker.is_encrypted),
     )
 
 
@@ -163,17 +162,17 @@ def replacing_edit(resource: Resource, configs: Sequence[alter_configs.Alterable
     settings = []
     for config in configs:
         if config.value is None:
-            raise InvalidRequest(f"{config.name} cannot be null; what is left out goes back to its default")
+            raise InvalidRequest(f"{config.name} cannot be null; omit it to reset it to its default")
         settings.append(Alteration(Operation.SET, config.name, config.value))
     return lambda _old: resource.changed({}, settings)
 
 
 def new_topic_configs(broker: BrokerConfigs, configs: Iterable[create_topics.CreatableTopicConfig]) -> dict[str, str]:
-    """Of a config that is given twice the last counts, as in Kafka."""
+    """If a config is given twice, the last one is used, as in Kafka."""
     settings = []
     for name, value in {config.name: config.value for config in configs}.items():
         if value is None:
-            raise InvalidConfig(f"{name} cannot be null; what is left out has its default")
+            raise InvalidConfig(f"{name} cannot be null; omit it to use its default")
         settings.append(Alteration(Operation.SET, name, value))
     return topic_resource(broker).changed({}, settings)
 
@@ -183,12 +182,12 @@ def _alteration(config: incremental_alter_configs.AlterableConfig) -> Alteration
         operation = Operation(config.config_operation)
     except ValueError:
         raise InvalidRequest(
-            f"{config.name} cannot be altered by operation {config.config_operation}; there are {_OPERATIONS}"
+            f"{config.name} unknown operation {config.config_operation}; use one of {_OPERATIONS}"
         ) from None
     if operation is Operation.DELETE:
         return Alteration(operation, config.name)
     if config.value is None:
-        raise InvalidRequest(f"{config.name} cannot be null; {Operation.DELETE.name} takes it back to its default")
+        raise InvalidRequest(f"{config.name} cannot be null; {Operation.DELETE.name} resets it to its default")
     return Alteration(operation, config.name, config.value)
 
 
@@ -205,7 +204,7 @@ def _combined(old: str, alteration: Alteration) -> str:
     if alteration.operation is Operation.SUBTRACT:
         return ",".join(item for item in items if item not in given)
     if not given:
-        raise InvalidConfig(f"There is nothing to append to {alteration.name}")
+        raise InvalidConfig(f"No value to append to {alteration.name}")
     return ",".join((*items, *given))
 
 

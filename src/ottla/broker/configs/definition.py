@@ -1,4 +1,4 @@
-"""What there is to say about one config: its name, its type, what it may be and what it does."""
+"""The definition of a config: its name, type, constraints and documentation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ottla.broker.configs.rules import Rule
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...]
-"""A config as the broker uses it; on the wire and in the catalog it is text."""
+"""A config value in the broker; on the wire and in the catalog it is text."""
 
 
 class ConfigType(IntEnum):
@@ -35,18 +35,18 @@ class Definition(Struct, frozen=True, kw_only=True):
     name: str
     type: ConfigType
     default: Value | None
-    """None if the config has no value until somebody gives it one."""
+    """None if the config has no default value."""
     rule: Rule | None = None
-    """What must hold beyond the type."""
+    """The constraint beyond the type."""
     documentation: str
     broker_name: str | None = None
-    """Of a topic config: the broker config that topics without a value of their own follow."""
+    """Of a topic config: the broker config that is its default."""
     fallbacks: tuple[str, ...] = ()
-    """Of a broker config without a value: those that stand in for it, as hours do for milliseconds."""
+    """Of a broker config without a value: its fallbacks, such as hours for milliseconds."""
     is_read_only: bool = False
-    """Set by whoever starts the broker, and by nobody while it runs."""
+    """Set at the start; read-only at run time."""
     is_hidden: bool = False
-    """Left out of a description unless it is set."""
+    """Omitted from descriptions unless it is set."""
 
     @property
     def is_sensitive(self) -> bool:

@@ -1,8 +1,8 @@
-"""Every config there is, by name.
+"""All configs by name.
 
-TOPIC_DEFINITIONS       what a topic can set
-broker_definitions()    what DescribeConfigs tells about a broker
-group_definitions()     what a group can set
+TOPIC_DEFINITIONS       topic configs
+broker_definitions()    broker configs, as in DescribeConfigs
+group_definitions()     group configs
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOPIC_DEFINITIONS: Final[Definitions] = by_name(RETENTION, SEGMENTS, MESSAGES, R
 
 @cache
 def broker_definitions() -> Definitions:
-    """Made when first asked for: a broker starts, and may live, without."""
+    """Created on first use: a broker can start and run without it."""
     from ottla.broker.configs.tables.broker_groups import GROUPS, TRANSACTIONS
     from ottla.broker.configs.tables.broker_identity import IDENTITY
     from ottla.broker.configs.tables.broker_limits import LIMITS, REPLICAS
@@ -39,7 +39,7 @@ def broker_definitions() -> Definitions:
 
 @cache
 def group_definitions() -> Definitions:
-    """What a group can set, if anybody ever asks."""
+    """Group configs, created on first use."""
     from ottla.broker.configs.tables.consumer_groups import OF_ONE_GROUP
     from ottla.broker.configs.tables.share_groups import OF_ONE_SHARE_GROUP
 

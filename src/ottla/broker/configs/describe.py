@@ -1,4 +1,4 @@
-"""Configs as DescribeConfigs tells them: each value with where it comes from and what it covers."""
+"""Configs as DescribeConfigs returns them: each value with its source and synonyms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Synonym(Struct, frozen=True):
-    """A value that counts, or would if those before it were not set."""
+    """The effective value, or one that would be if those before it were not set."""
 
     name: str
     value: str | None
@@ -42,8 +42,8 @@ class ConfigEntry(Struct, frozen=True, kw_only=True):
 
 
 def describe_topic(overrides: Texts, broker: BrokerConfigs, keys: Collection[str] | None = None) -> list[ConfigEntry]:
-    """Every config of a topic, or those asked for. No keys at all ask for everything, as an empty list does in
-    Kafka; keys that do not exist are left out."""
+    """All configs of a topic, or the requested ones. Without keys all are returned, as for an empty list in
+    Kafka; unknown keys are ignored."""
     described = []
     for definition in TOPIC_DEFINITIONS.values():
         name = definition.name
@@ -57,7 +57,7 @@ def describe_topic(overrides: Texts, broker: BrokerConfigs, keys: Collection[str
 
 
 def describe_broker(broker: BrokerConfigs, keys: Collection[str] | None = None) -> list[ConfigEntry]:
-    """Every config of this broker, or those asked for."""
+    """All configs of this broker, or the requested ones."""
     described = []
     for definition in broker_definitions().values():
         synonyms = _broker_synonyms(definition, broker)
@@ -76,7 +76,7 @@ def describe_broker(broker: BrokerConfigs, keys: Collection[str] | None = None) 
 
 
 def describe_cluster_default(broker: BrokerConfigs, keys: Collection[str] | None = None) -> list[ConfigEntry]:
-    """What was set at run time for all brokers, and nothing else: the broker resource without a name."""
+    """Only the dynamic defaults of all brokers: the broker resource without a name."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     described = []
     for definition in broker_definitions().values():
@@ -87,7 +87,7 @@ def describe_cluster_default(broker: BrokerConfigs, keys: Collection[str] | None
 
 
 def describe_group(overrides: Texts, broker: BrokerConfigs, keys: Collection[str] | None = None) -> list[ConfigEntry]:
-    """Every config of a group, or those asked for."""
+    """All configs of a group, or the requested ones."""
     described = []
     for definition in group_definitions().values():
         name = definition.name
@@ -101,9 +101,9 @@ def describe_group(overrides: Texts, broker: BrokerConfigs, keys: Collection[str
 
 
 def _broker_synonyms(definition: Definition, broker: BrokerConfigs) -> list[Synonym]:
-    """As Kafka lists them: layer by layer, and nothing before the config itself is set.
+    """The synonyms as Kafka lists them: layer by layer, and only from where the config itself is set.
 
-    So log.retention.hours is no synonym of log.retention.ms until that has a value, and then comes last.
+    So log.retention.hours is listed as a synonym of log.retention.ms only if that has a value, and then last.
     """
     names = (definition.name, *definition.fallbacks)
     found = [Synonym(name, layer[name], source) for source, layer in broker.layers() for name in names if name in layer]
@@ -138,7 +138,7 @@ def _entry(definition: Definition, synonyms: Sequence[Synonym]) -> ConfigEntry:
 def _unknown(
     stored: Texts, known: Collection[str], source: ConfigSource, keys: Collection[str] | None
 ) -> list[ConfigEntry]:
-    """Configs that are set and not defined, of a plug-in of Kafka's or another release: shown so that they can be
+    """Configs that are set but not defined, of a Kafka plug-in or another release: listed so that they can be
     deleted, but without their values, which may be passwords."""
     return [
         ConfigEntry(

@@ -1,4 +1,4 @@
-"""The broker's own configs, by where they were set, and what topics inherit of them."""
+"""The broker's configs by source, and the defaults of topics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FOLLOWERS: Final[Mapping[str, str]] = {
 
 
 class ConfigSource(IntEnum):
-    """Where a value was set, as DescribeConfigs numbers it."""
+    """The source of a value, as DescribeConfigs numbers it."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -47,16 +47,18 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfigs:
-    """Every broker config that was set. What was set for this broker at run time goes before what was set so for
-    all brokers, and that before what this one was started with."""
+    """All broker configs that are set. Dynamic values of this broker take precedence over dynamic defaults of all
+    brokers, and those over static values."""
 
     log: LogConfig = field(default_factory=LogConfig)
-    """What the broker was started with for its logs; part of `static` without being given there."""
+    """The static log settings; part of `static` without being given there."""
     static: Texts = field(default_factory=dict)
     dynamic_default: Texts = field(default_factory=dict)
     dynamic: Texts = field(default_factory=dict)
+    is_encrypted: bool = True
+    """Whether data at rest is encrypted here."""
     topic_values: Mapping[str, Value] = field(init=False, repr=False, compare=False)
-    """The value of every topic config for a topic that sets none."""
+    """The value of every topic config for a topic without configs."""
     topic_defaults: TopicConfig = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -71,23 +73,26 @@ class BrokerConfigs:
         object.__setattr__(self, "topic_defaults", build(self._log_now(), values))
 
     @classmethod
-    def of(cls, view: CatalogView, node_id: int, log: LogConfig, static: Texts) -> BrokerConfigs:
-        """As the catalog has them; to be asked again when its broker configs change."""
+    def of(
+        cls, view: CatalogView, node_id: int, log: LogConfig, static: Texts, *, is_encrypted: bool = True
+    ) -> BrokerConfigs:
+        """As stored in the catalog; to be read again when its broker configs change."""
         return cls(
             log=log,
             static=static,
             dynamic_default=_stored(view, CLUSTER_DEFAULT),
             dynamic=_stored(view, ConfigResource(ConfigScope.BROKER, str(node_id))),
+            is_encrypted=is_encrypted,
         )
 
     def topic_config(self, overrides: Texts) -> TopicConfig:
-        """What holds for a topic with these configs of its own."""
+        """The effective configs of a topic with these overrides."""
         if not overrides:
             return self.topic_defaults
         return build(self.topic_defaults.log, {**self.topic_values, **usable(overrides)})
 
     def _log_now(self) -> LogConfig:
-        """With what can be changed at run time for all topics, but for none by itself."""
+        """With settings that can be changed at run time for all topics, but not for one topic."""
         text = self.dynamic.get(PRODUCER_ID_EXPIRATION, self.dynamic_default.get(PRODUCER_ID_EXPIRATION))
         if text is None:
             return self.log
@@ -104,7 +109,7 @@ class BrokerConfigs:
 
 
 def static_log_settings(log: LogConfig) -> dict[str, str]:
-    """Those broker configs for which a LogConfig has another value than the default."""
+    """The broker configs for which a LogConfig differs from the default."""
     settings = {}
     for name, value in values_of(log).items():
         definition = TOPIC_DEFINITIONS[name]

@@ -1,4 +1,4 @@
-"""Described configs as the messages carry them."""
+"""Described configs as response messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def for_describe(
     entries: Iterable[ConfigEntry], *, synonyms: bool, documentation: bool
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """With what the client asked to see."""
+    """With the details that the client requested."""
     return tuple(
         DescribeConfigsResourceResult(
             name=entry.name,

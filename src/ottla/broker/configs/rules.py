@@ -1,4 +1,4 @@
-"""What a value must be beyond its type. Each rule knows how to say itself in an error message."""
+"""Constraints of values beyond their type. Each rule has a text for error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Rule(Struct, frozen=True):
     text: str
     """What follows "must be"."""
     holds: Callable[[Any], bool]
-    """Asked only about values of the config's type."""
+    """Called only with values of the config's type."""
 
 
 def at_least(least: int) -> Rule:

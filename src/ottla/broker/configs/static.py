@@ -1,4 +1,4 @@
-"""What this broker was started with, under Kafka's names."""
+"""The settings at the start of this broker, under Kafka's names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-"""The one of Kafka's whose rules are followed: tools look here whether there is any."""
+"""Kafka's authorizer class whose rules are implemented: tools check whether one is set."""
 _USUAL: Final = Settings().completed(is_member=False)
 
 
@@ -33,22 +33,22 @@ def static_settings(
     address: Address,
     transactions: TransactionConfig = _USUAL.transactions,
 ) -> dict[str, str]:
-    """What somebody has chosen: the rest are the defaults of the definitions.
+    """Settings that differ from the defaults.
 
-    What a LogConfig says is no part of it: BrokerConfigs sees to that.
+    Those of a LogConfig are not included: BrokerConfigs adds them.
     """
     told, usual = in_kafkas_words(broker, net, groups, address, transactions), default_settings()
     return {name: to_text(value) for name, value in told.items() if value is not None and value != usual[name]}
 
 
 def share_settings(share: ShareConfig) -> dict[str, str]:
-    """The same of share groups."""
+    """The same for share groups."""
     told, usual = _share_in_kafkas_words(share), _share_in_kafkas_words(_USUAL.share)
     return {name: str(value) for name, value in told.items() if value != usual[name]}
 
 
 def security_settings(security: SecurityConfig, net: NetConfig) -> dict[str, str]:
-    """Who may connect, and how they prove it."""
+    """Listeners and authentication."""
     told = {"authorizer.class.name": _AUTHORIZER} if security.acls else {}
     if security.client_certificates != "none":
         told["ssl.client.auth"] = security.client_certificates
@@ -64,13 +64,13 @@ def security_settings(security: SecurityConfig, net: NetConfig) -> dict[str, str
 
 
 def _mechanisms(security: SecurityConfig, net: NetConfig) -> dict[str, None]:
-    """Of all listeners that ask, each once."""
+    """Of all SASL listeners, without duplicates."""
     asking = [one for one in _parsed(net) if one.uses_sasl] if net.listeners else []
     return {name: None for one in asking for name in one.mechanisms or security.mechanisms}
 
 
 def cluster_settings(cluster: ClusterConfig) -> dict[str, str]:
-    """Of a member of a cluster: how many nodes hold a new topic, and where this one is."""
+    """Of a cluster member: the default replication factor, and its rack."""
     told = {
         "default.replication.factor": cluster.default_replication_factor,
         "offsets.topic.replication.factor": cluster.internal_replication_factor,

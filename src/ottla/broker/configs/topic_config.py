@@ -1,14 +1,14 @@
-"""What the settings of a topic come to: a LogConfig for its logs, and the rest of what the broker goes by.
+"""The effective settings of a topic: a LogConfig for its logs, and the other settings of the broker.
 
-A topic has every value of the broker's except those that it overrides. Where Kafka's settings and LogConfig say
-the same thing in different words, this is where they are translated:
+A topic has the broker's values except for those that it overrides. Kafka's settings are translated to LogConfig as
+follows:
 
     flush.messages, flush.ms   `flush` is "ack" if there is a limit in messages, else "interval" if there is one in
                                time, else "os"
-    cleanup.policy             empty deletes nothing: "delete", with no limit to delete by
-    max.compaction.lag.ms      a compacted topic begins a segment at least this often: the last one is never compacted
+    cleanup.policy             empty deletes nothing: "delete" without a limit
+    max.compaction.lag.ms      a compacted topic rolls segments at least this often: the active one is never compacted
     retention.bytes            every negative number is -1
-    segment.index.bytes        at least 1024; Kafka would take 4, and round it down to no entry at all
+    segment.index.bytes        at least 1024; Kafka accepts 4, and rounds it down to no entries
     internal.segment.bytes     replaces segment.bytes
 """
 
@@ -38,12 +38,12 @@ _COMPRESSION_LEVELS: Final = ("gzip", "lz4", "zstd")
 
 
 class TopicConfig(Struct, frozen=True, kw_only=True):
-    """What of a topic's settings its leader goes by."""
+    """The topic settings that its leader uses."""
 
     log: LogConfig
     compression_type: CompressionType
     compression_level: int | None
-    """None where there is nothing to choose: as the producer did it, uncompressed, snappy."""
+    """None if it is not configurable: producer, uncompressed, snappy."""
     min_insync_replicas: int
     leader_replication_throttled_replicas: tuple[str, ...]
     follower_replication_throttled_replicas: tuple[str, ...]
@@ -54,7 +54,7 @@ class TopicConfig(Struct, frozen=True, kw_only=True):
 
 
 def _named_after_configs(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Those fields that are called as a topic config is, but for the dots, and that config's name."""
+    """The fields named like a topic config, except for the dots, and that config's name."""
     named = ((name, name.replace("_", ".")) for name in names)
     return tuple((field, key) for field, key in named if key in TOPIC_DEFINITIONS)
 
@@ -64,7 +64,7 @@ _TOPIC_KEYS: Final = _named_after_configs(TopicConfig.__struct_fields__)
 
 
 def build(log: LogConfig, values: Mapping[str, Value]) -> TopicConfig:
-    """From the value of every topic config; `log` has what no topic can set."""
+    """From the value of every topic config; `log` has settings that are not topic configs."""
     settings: dict[str, Any] = {field: values[key] for field, key in _TOPIC_KEYS}
     codec = values["compression.type"]
     level = _integer(values, f"compression.{codec}.level") if codec in _COMPRESSION_LEVELS else None
@@ -101,7 +101,7 @@ def _flush(values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def values_of(log: LogConfig) -> dict[str, Value]:
-    """What a LogConfig says in the words of the topic configs."""
+    """A LogConfig as topic configs."""
     values: dict[str, Value] = {key: getattr(log, field) for field, key in _LOG_KEYS}
     values["cleanup.policy"] = split_list(log.cleanup_policy)
     values["flush.messages"] = 1 if log.flush == "ack" else _NEVER
@@ -110,10 +110,10 @@ def values_of(log: LogConfig) -> dict[str, Value]:
 
 
 def usable(overrides: Mapping[str, str]) -> dict[str, Value]:
-    """What is stored, without what cannot be used.
+    """The stored configs without unusable ones.
 
-    It was checked before it was stored. But a value that a later release does not take any more must not keep
-    that release from starting.
+    They were checked before they were stored, but a value that a later release rejects must not keep that release from
+    starting.
     """
     values: dict[str, Value] = {}
     for name, text in overrides.items():
@@ -127,13 +127,15 @@ def usable(overrides: Mapping[str, str]) -> dict[str, Value]:
 
 
 def unusable(overrides: Mapping[str, str]) -> list[str]:
-    """What is stored and has no effect, for a log to tell."""
+    """Stored configs without effect, for the log."""
     used = usable(overrides)
     return [f"{name}={text}" for name, text in overrides.items() if name not in used]
 
 
-def conflict(values: Mapping[str, Value]) -> str | None:
-    """What is wrong with values that are each right by themselves."""
+def conflict(values: Mapping[str, Value], *, is_encrypted: bool = True) -> str | None:
+    """The conflict between individually valid values, if any."""
+    if values["encryption.key.version"] and not is_encrypted:
+        return "encryption.key.version needs encryption at rest (encryption.key_file)"
     least, most = _integer(values, "min.compaction.lag.ms"), _integer(values, "max.compaction.lag.ms")
     if least > most:
         return f"min.compaction.lag.ms ({least}) must not be more than max.compaction.lag.ms ({most})"

@@ -1,4 +1,4 @@
-"""A config's value between its text, as clients write it and the catalog keeps it, and its type."""
+"""Conversion of config values between text, as on the wire and in the catalog, and their type."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 # Neither NaN, which would pass every comparison with a limit, nor Java's hexadecimal and suffixed forms.
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
-# What is longer is no number that anybody meant, and not worth the time that it takes to read or compare it.
+# Longer texts are not meaningful numbers, and expensive to parse and compare.
 _LONGEST_NUMBER: Final = 30
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
 def parse(definition: Definition, text: str) -> Value:
-    """InvalidConfig: the text is not of the config's type, or breaks its rule."""
+    """Raises InvalidConfig if the text is not of the config's type, or breaks its rule."""
     value = parse_unruled(definition, text)
     rule = definition.rule
     if rule is not None and not rule.holds(value):
@@ -33,7 +33,7 @@ def parse(definition: Definition, text: str) -> Value:
 
 
 def parse_unruled(definition: Definition, text: str) -> Value:
-    """InvalidConfig: the text is not of the config's type."""
+    """Raises InvalidConfig if the text is not of the config's type."""
     trimmed = text.strip()
     match definition.type:
         case ConfigType.BOOLEAN:
@@ -56,7 +56,7 @@ def parse_unruled(definition: Definition, text: str) -> Value:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """The items of a list, each once and in their order."""
+    """The items of a list, in order and without duplicates."""
     if not text.strip():
         return ()
     return tuple(dict.fromkeys(item.strip() for item in text.split(",")))
@@ -72,12 +72,12 @@ def to_text(value: Value) -> str:
 
 
 def normalised(definition: Definition, text: str) -> str:
-    """The one way to write this value: trimmed, without leading zeros, lists without repetitions."""
+    """The normal form of this value: trimmed, without leading zeros, lists without duplicates."""
     return to_text(parse(definition, text))
 
 
 def find(definitions: Definitions, kind: str, name: str) -> Definition:
-    """InvalidConfig: there is none of this name; the message tells which may have been meant."""
+    """Raises InvalidConfig for an unknown name; the message suggests a similar one."""
     definition = definitions.get(name)
     if definition is None:
         nearest = _nearest(definitions, name)
@@ -89,7 +89,7 @@ def find(definitions: Definitions, kind: str, name: str) -> Definition:
 def _nearest(definitions: Definitions, name: str) -> str | None:
     for definition in definitions.values():
         if definition.broker_name == name:
-            return definition.name  # the broker's name for what was meant
+            return definition.name  # the broker config of the same meaning
     return closest(name.strip().lower().replace("_", ".").replace("-", "."), definitions)
 
 

@@ -1,1 +1,1 @@
-"""What can be made to go wrong, to see what comes of it. Imported only where somebody wants that."""
+"""Fault injection. Imported only if it is enabled."""

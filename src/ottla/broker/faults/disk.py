@@ -1,4 +1,4 @@
-"""A disk that fails or is full, as the logs of partitions see it."""
+"""Injected disk errors: failing and full disks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 class DiskFaults:
     def __init__(self) -> None:
         self.failing: dict[int, Fault] = {}
-        """Those of fsyncs."""
+        """Faults of fsync."""
         self.full: dict[int, Fault] = {}
-        """Those of writes."""
+        """Faults of writes."""
 
     def watch(self, broker: Broker) -> None:
-        """Ask from now on before each fsync and each write."""
+        """Check for faults before each fsync and each write."""
         broker.flusher.disk_error = self._sync_error
         broker.data_dir.when_opened = self._watch_log
         for at, log in broker.data_dir.logs.items():
@@ -39,7 +39,7 @@ class DiskFaults:
                 log.refuse_append(error)
             write(batch, last_offset, max_timestamp)
 
-        # On this one log alone, so that the logs of brokers without faults need not ask anybody.
+        # Patched on this log only, so that logs without faults have no overhead.
         log.write = watched  # type: ignore[method-assign]
 
     def _sync_error(self, partition: Partition) -> OSError | None:

@@ -1,4 +1,4 @@
-"""What a fault does to a request, in place of just answering it."""
+"""The effects of faults on requests."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from msgspec import structs
 
-from ottla.broker.answers import settled
-from ottla.broker.asking import Refused
 from ottla.broker.faults.subjects import Subject
+from ottla.broker.interfaces.in_process_requests import Refused
+from ottla.broker.requests.answers import settled
 from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode
 from ottla.net.connection import Connection
 from ottla.wire.codec import encode_response
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Answer, Handler
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
     from ottla.broker.faults.fault import Fault
     from ottla.broker.faults.filters import Filter
     from ottla.broker.faults.gate import Gate
+    from ottla.broker.requests.answers import Answer, Handler
+    from ottla.broker.requests.context import Context
     from ottla.wire.declare import Request
 
 _CHECKSUM_AT: Final = 17
-"""Where a batch has its CRC-32C."""
+"""The position of the CRC-32C in a batch."""
 
 
 class Call(NamedTuple):
-    """A request, and who would answer it."""
+    """A request and its handler."""
 
     handler: Handler
     broker: Broker
@@ -41,7 +41,7 @@ class Call(NamedTuple):
         return answer
 
     def connection(self) -> Connection:
-        """Who asks over another door has none, and is told what comes of that."""
+        """An in-process request has no connection; it gets an error instead."""
         connection = self.context.connection
         if not isinstance(connection, Connection):
             raise Refused(ErrorCode.NETWORK_EXCEPTION, "the connection was dropped")
@@ -66,7 +66,7 @@ async def drop(call: Call, *, after_effect: bool) -> Answer:
 
 
 async def throttle(call: Call, seconds: float) -> Answer:
-    """As a quota does: the answer comes at once and says how long nothing more will be served."""
+    """Like a quota: the response is sent at once, with the throttle time during which nothing more is served."""
     answer = await call.serve()
     call.context.connection.mute_for(seconds)
     if answer is None or "throttle_time_ms" not in answer.__struct_fields__:
@@ -83,7 +83,7 @@ async def truncate(call: Call) -> Answer:
 
 
 async def corrupt(call: Call, fault: Fault, where: Filter) -> Answer:
-    """Strikes only where there is a batch: a fetch that finds nothing is answered as ever."""
+    """Applies only if there is a batch: an empty fetch is answered as usual."""
     answer: Any = await call.serve()
     if answer is None or fault.is_spent:
         return cast("Answer", answer)

@@ -1,4 +1,4 @@
-"""One thing that goes wrong, and how often it did."""
+"""A fault, and how often it was triggered."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 
 class Fault:
-    """In a `with` block it goes wrong until the block ends, else until `remove` is called."""
+    """Active until the end of its `with` block, or until `remove` is called."""
 
     def __init__(
         self, kind: str, where: Filter, times: int | None = None, *, detail: str = "", counts_itself: bool = False
     ) -> None:
         if times is not None and times < 1:
-            raise ValueError(f"times must be at least 1, got {times}; leave it out for every time")
+            raise ValueError(f"times must be at least 1, got {times}; omit it for no limit")
         self.id = 0
-        """Its number among those of a broker."""
+        """Its number in its broker."""
         self.kind = kind
         self.where = where
         self.times = times
         self.detail = detail
         self.counts_itself = counts_itself
-        """Whether it strikes only with what the answer turns out to be, and not with each request that is meant."""
+        """Whether it depends on the response, not only on the request."""
         self.struck = 0
-        """How often it did."""
+        """How often it was triggered."""
         self.removal: Callable[[], None] = _nothing
-        """What `remove` does."""
+        """Called by `remove`."""
         self._changed = threading.Condition()
 
     def __enter__(self) -> Self:
@@ -54,15 +54,15 @@ class Fault:
             self._changed.notify_all()
 
     def remove(self) -> None:
-        """Let things go well again. May be called again."""
+        """Deactivate the fault. Idempotent."""
         self.removal()
 
     def wait(self, times: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Return once it has struck so often."""
+        """Wait until it was triggered this many times."""
         with self._changed:
             if not self._changed.wait_for(lambda: self.struck >= times, timeout_s):
                 raise TimeoutError(f"in {timeout_s:g} s, not {times} times: {self!r}")
 
 
 def _nothing() -> None:
-    """It has had its effect already, or was never in force."""
+    """It had its effect immediately, or was never active."""

@@ -1,4 +1,4 @@
-"""What is to go wrong, for which requests, and how often it did."""
+"""The faults of a broker: for which requests they apply, and how often they were triggered."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from typing import Any, Unpack
 
-    from ottla.broker.answers import Answer
     from ottla.broker.broker import Broker
     from ottla.broker.faults.effects import Call
     from ottla.broker.faults.filters import SeenRequest, Where
+    from ottla.broker.requests.answers import Answer
 
     Effect = Callable[[Call], Coroutine[Any, Any, Answer]]
 
@@ -30,7 +30,7 @@ _OF_LEADERS: Final = frozenset({"Produce", "Fetch", "ListOffsets", "OffsetForLea
 
 
 class Faults:
-    """Of those that are meant for a request, the one that was made first strikes; one request is struck once."""
+    """If several faults match a request, the oldest one is triggered; only one per request."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -44,31 +44,31 @@ class Faults:
     # Requests
 
     def error(self, code: ErrorCode | str, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
-        """Answer this error code, without any effect: to the next `times` requests, or to every one.
+        """Answer with this error code, without any effect: the next `times` requests, or all.
 
-        Where a topic or partition is named, the others of the same request are served.
+        If a topic or partition is given, others in the same request are served.
         """
         known = code if isinstance(code, ErrorCode) else _code_named(code)
         meant = Filter(**where)
         return self._refuse(Fault("error", meant, times, detail=known.name), known)
 
     def lose_leadership(self, topic: str, partition: int | None = None, *, times: int | None = None) -> Fault:
-        """Lead this partition no longer, or all of the topic: who asks is told to look for another leader."""
+        """Answer that this broker is not the leader of this partition, or of all partitions of the topic."""
         meant = Filter(topic=topic, partition=partition, apis=_OF_LEADERS)
         return self._refuse(Fault("lose_leadership", meant, times), ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _refuse(self, fault: Fault, code: ErrorCode) -> Fault:
-        from ottla.broker.faults.refusing import refuse  # with all that authorization knows of answers
+        from ottla.broker.faults.refusing import refuse  # imports the response types of authorization
 
         return self._arm(fault, lambda call: refuse(call, code, fault.where))
 
     def delay(self, seconds: float, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
-        """Wait this long before serving; other requests of the same connection wait behind it."""
+        """Wait this long before serving; later requests of the same connection wait too."""
         fault = Fault("delay", Filter(**where), times, detail=f"of {_not_negative(seconds):g} s")
         return self._arm(fault, partial(effects.delay, seconds=seconds))
 
     def throttle(self, seconds: float, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
-        """Serve it, say in the answer that a quota is used up, and serve this client no more for so long."""
+        """Serve it, report a quota violation, and throttle this client for this long."""
         fault = Fault("throttle", Filter(**where), times, detail=f"for {_not_negative(seconds):g} s")
         return self._arm(fault, partial(effects.throttle, seconds=seconds))
 
@@ -78,17 +78,17 @@ class Faults:
         return self._arm(fault, partial(effects.drop, after_effect=after_effect))
 
     def truncate(self, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
-        """Do what was asked, send half of the answer, and close the connection."""
+        """Process the request, send half of the response, and close the connection."""
         return self._arm(Fault("truncate", Filter(**where), times), effects.truncate)
 
     def corrupt(self, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
-        """Damage a batch on its way to a consumer, so that its checksum is wrong. The log stays sound."""
+        """Corrupt a batch on its way to a consumer, so that its checksum is wrong. The log stays intact."""
         meant = Filter(**where, apis=frozenset({"Fetch"}))
         fault = Fault("corrupt", meant, times, counts_itself=True)
         return self._arm(fault, lambda call: effects.corrupt(call, fault, meant))
 
     def pause(self, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
-        """Answer nothing until the fault is removed; then serve all that was held back."""
+        """Do not answer until the fault is removed; then serve all held requests."""
         gate = Gate()
         fault = self._arm(Fault("pause", Filter(**where), times), partial(effects.hold, gate=gate))
         remove = fault.removal
@@ -103,29 +103,29 @@ class Faults:
     # Groups and transactions: at once
 
     def force_rebalance(self, group: str) -> Fault:
-        """Let all members of the group join anew, though nothing has changed."""
+        """Trigger a rebalance of the group."""
         meant = Filter(group=group)
         return self._done(Fault("force_rebalance", meant), lambda broker: broker.groups.rebalance(group))
 
     def expire_session(self, group: str, client_id: str | None = None) -> Fault:
-        """Take the members of the group, or those of one client, for dead. Strikes once for each."""
+        """Expire the members of the group, or those of one client. Triggered once per member."""
         fault = Fault("expire_session", Filter(group=group, client_id=client_id))
         return self._done(fault, lambda broker: broker.groups.expire_sessions(group, client_id))
 
     def expire_transaction(self, transactional_id: str) -> Fault:
-        """Abort what this producer has under way and fence it, as if its time were up."""
+        """Abort this producer's open transaction and fence it, as after a timeout."""
         fault = Fault("expire_transaction", Filter(transactional_id=transactional_id))
         return self._done(fault, lambda broker: broker.transactions.expire(transactional_id))
 
     # The disk
 
     def fail_fsync(self, *, topic: str | None = None, partition: int | None = None, times: int | None = None) -> Fault:
-        """Let the disk fail when data is forced to it. The partition is offline from then on, as with a real disk."""
+        """Fail fsyncs. The partition is offline from then on, as with a real disk."""
         fault = Fault("fail_fsync", Filter(topic=topic, partition=partition), times)
         return self._keep(fault, self._disk.failing)
 
     def fill_disk(self, *, topic: str | None = None, partition: int | None = None, times: int | None = None) -> Fault:
-        """Let the disk be full: nothing is written, not even what groups commit, unless a topic is named."""
+        """Simulate a full disk: no write succeeds, not even offset commits, unless a topic is given."""
         fault = Fault("fill_disk", Filter(topic=topic, partition=partition), times)
         return self._keep(fault, self._disk.full)
 
@@ -149,7 +149,7 @@ class Faults:
     def _done(self, fault: Fault, strike: Callable[[Broker], int]) -> Fault:
         struck = self._in_loop(strike)
         if not struck:
-            raise LookupError(f"{fault.kind}: nothing is under way with {fault.where}")
+            raise LookupError(f"{fault.kind}: nothing matches {fault.where}")
         self._number(fault)
         fault.strike(struck)
         return fault
@@ -169,7 +169,7 @@ class Faults:
     # The broker
 
     def watch(self, broker: Broker) -> None:
-        """Belong to this broker, in whose loop this is called."""
+        """Attach to this broker; called in its event loop."""
         self._broker = broker
         self._loop = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()

@@ -1,4 +1,4 @@
-"""Which requests are meant."""
+"""Filters of requests."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
     from ottla.broker.faults.subjects import Subject
+    from ottla.broker.requests.context import Context
     from ottla.wire.declare import Request
 
 _NAMES: Final = frozenset(api.name for api in APIS.values())
@@ -28,7 +28,7 @@ class SeenRequest(msgspec.Struct, frozen=True):
     client_id: str
     body: Request
     about: tuple[Subject, ...]
-    """The topics and partitions that it names."""
+    """The topics and partitions in it."""
     groups: tuple[str, ...]
 
     @classmethod
@@ -44,7 +44,7 @@ class SeenRequest(msgspec.Struct, frozen=True):
 
 
 class Where(TypedDict, total=False):
-    """Which requests are meant; what is left out does not matter."""
+    """A filter of requests; omitted criteria match everything."""
 
     api: str
     topic: str
@@ -55,9 +55,9 @@ class Where(TypedDict, total=False):
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name that is none."""
+    """Suggest the closest known name."""
     close = closest(name, known)
-    return "" if close is None else f"; {close!r} is meant?"
+    return "" if close is None else f"; did you mean {close!r}?"
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,11 +68,11 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     transactional_id: str | None = None
     apis: frozenset[str] = _NAMES
-    """For what concerns several APIs: no others are meant."""
+    """For faults of several APIs: only these match."""
 
     def __post_init__(self) -> None:
         if self.api is not None and self.api not in _NAMES:
-            raise ValueError(f"there is no API {self.api!r}{guess(self.api, _NAMES)}")
+            raise ValueError(f"unknown API {self.api!r}{guess(self.api, _NAMES)}")
 
     def matches(self, seen: SeenRequest) -> bool:
         return (
@@ -93,7 +93,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def named(self) -> dict[str, str | int]:
-        """What was not left out."""
+        """The given criteria."""
         values = ((name, getattr(self, name)) for name in sorted(Where.__optional_keys__))
         return {name: value for name, value in values if value is not None}
 

@@ -1,4 +1,4 @@
-"""Where requests are held until it is opened."""
+"""Holds requests until it is opened."""
 
 from __future__ import annotations
 

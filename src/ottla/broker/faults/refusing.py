@@ -1,4 +1,4 @@
-"""Answering an error code to what is meant, and serving what is not."""
+"""Answers matching entries of a request with an error code, and serves the others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ottla.wire import apis
 from ottla.wire.apis import response_type
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Answer
     from ottla.broker.faults.effects import Call
     from ottla.broker.faults.filters import Filter
+    from ottla.broker.requests.answers import Answer
 
 _BY_TOPIC: Final = {
     apis.PRODUCE.key: ("topic_data", "responses"),
@@ -28,13 +28,13 @@ _BY_TOPIC: Final = {
     apis.DELETE_RECORDS.key: ("topics", "topics"),
     apis.CREATE_TOPICS.key: ("topics", "topics"),
 }
-"""Where requests list topics and answers say what became of each. Others are refused as a whole."""
+"""APIs that list topics with one result each. Other requests fail as a whole."""
 
 
 async def refuse(call: Call, code: ErrorCode, where: Filter) -> Answer:
-    """Refuse what is meant; other partitions of the same request are served."""
+    """Answer matching partitions with an error; other partitions of the request are served."""
     if getattr(call.request, "acks", 1) == 0:
-        # Who wants no answers learns of it by being hung up on, as from Kafka.
+        # With acks=0 the client is disconnected, as by Kafka.
         return await drop(call, after_effect=False)
     if call.request.API.key == apis.METADATA.key:
         return await _refuse_metadata(call, code, where)
@@ -44,7 +44,7 @@ async def refuse(call: Call, code: ErrorCode, where: Filter) -> Answer:
 
 
 async def _refuse_metadata(call: Call, code: ErrorCode, where: Filter) -> Answer:
-    """Brokers are named all the same: without them a client has nobody to ask again."""
+    """Brokers are included nevertheless: without them a client could not retry."""
     answer: Any = await call.serve(structs.replace(call.request, allow_auto_topic_creation=False))
     topics = tuple(
         structs.replace(topic, error_code=code, partitions=()) if where.topic in (None, topic.name) else topic
@@ -69,7 +69,7 @@ async def _refuse_topics(call: Call, code: ErrorCode, where: Filter) -> Answer:
 
 
 def _parted(call: Call, asked: str, where: Filter) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The topics that are meant and those that are not, each with only its partitions that are, or are not."""
+    """Splits the topics into matching and other ones, each with its partitions."""
     meant: list[Any] = []
     left: list[Any] = []
     for topic in getattr(call.request, asked):

@@ -1,4 +1,4 @@
-"""What a request is about: topics, partitions and groups, wherever its API names them."""
+"""The topics, partitions and groups in a request, wherever its API has them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_GROUPS: Final = 0
 class Subject(NamedTuple):
     topic: str
     partition: int | None
-    """None where the request is about the topic as a whole."""
+    """None if the request is about the whole topic."""
 
 
 def subjects_of(broker: Broker, request: Request) -> tuple[Subject, ...]:
@@ -46,7 +46,7 @@ def partitions_in(topic: object) -> tuple[Any, ...]:
 
 
 def partition_field(topic: object) -> str | None:
-    """The field of a topic's entry that lists its partitions, if any does."""
+    """The partitions field of a topic entry, if any."""
     return next((name for name in _PARTITIONS if isinstance(getattr(topic, name, None), tuple)), None)
 
 

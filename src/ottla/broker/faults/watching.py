@@ -1,4 +1,4 @@
-"""Stands around every handler of a broker: notes what is asked, and lets go wrong what is to."""
+"""Wraps every handler of a broker: records requests, and applies faults."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, cast
 
 from ottla.broker.faults.effects import Call
 from ottla.broker.faults.filters import SeenRequest
-from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.requests.fetch_sessions import FetchSessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ottla.broker.answers import Handler
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Client, Context
     from ottla.broker.faults.faults import Faults
+    from ottla.broker.requests.answers import Handler
+    from ottla.broker.requests.context import Client, Context
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def watch(
     broker: Broker, faults: Faults, note: Callable[[SeenRequest], None] | None = None, own: Client | None = None
 ) -> None:
-    """From now on. What `own` asks is the watcher's own business: neither noted nor harmed."""
+    """Start watching. Requests of `own` are from the watcher itself: not recorded, and without faults."""
 
     def around(_api: Api, handler: Handler) -> Handler:
         def watched(broker: Broker, request: Request, context: Context) -> object:
@@ -40,7 +40,7 @@ def watch(
 
     faults.watch(broker)
     broker.faults = faults
-    # Without fetch sessions every fetch says what it asks for, so that it can be noted, and refused.
+    # Without fetch sessions every fetch lists its partitions, so that they can be recorded and matched.
     broker.fetch_sessions = FetchSessions(0)
     broker.dispatcher.around = around
     broker.dispatcher.reload_handlers()

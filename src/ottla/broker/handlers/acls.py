@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest
 from ottla.storage.catalog.acl_filter import AclFilter, matching
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
 
 _MOST_NAME_BYTES: Final = 32767
 

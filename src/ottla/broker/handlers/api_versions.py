@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.dispatch import served_versions
+from ottla.broker.requests.dispatch import served_versions
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -16,7 +16,7 @@ from ottla.wire.messages.api_versions import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FEATURES_FROM_ZERO_SINCE: Final = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker import authorized_operations
+from ottla.broker.requests import authorized_operations
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -14,7 +14,7 @@ from ottla.wire.messages.describe_cluster import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2

@@ -21,7 +21,7 @@ from ottla.broker.configs.alter import (
 )
 from ottla.broker.configs.describe import describe_broker, describe_cluster_default, describe_group, describe_topic
 from ottla.broker.configs.replies import for_describe
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
 from ottla.storage.catalog.entries import ConfigResource, ConfigScope
 from ottla.wire.messages import alter_configs as replacing
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.configs.alter import Resource
     from ottla.broker.configs.describe import ConfigEntry
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.storage.catalog.catalog import Edit
     from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 

@@ -21,8 +21,8 @@ from ottla.broker.administration import NewTopic
 from ottla.broker.configs.alter import new_topic_configs
 from ottla.broker.configs.describe import describe_topic
 from ottla.broker.configs.replies import for_create
+from ottla.broker.requests.turns import Turns
 from ottla.broker.topics import INTERNAL_TOPICS
-from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidPartitions, InvalidRequest, UnknownTopicOrPartition
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.create_partitions import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.broker.topics import TopicState
 
 _logger: Final = logging.getLogger(__name__)

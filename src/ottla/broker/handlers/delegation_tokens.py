@@ -20,7 +20,7 @@ from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenReque
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.broker.security.delegation_tokens import DelegationTokens
     from ottla.storage.catalog.entries import DelegationToken
 

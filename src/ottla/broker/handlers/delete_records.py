@@ -1,9 +1,9 @@
 """DeleteRecords (21): a partition forgets what is below an offset.
 
 It is forgotten at once for every reader. It is answered once no crash and no other leader brings it back: the new start
-is on the disk here (Kafka writes it with its next checkpoint), and the logs of all in-sync replicas start there. Those
-have `timeout_ms` for it, else the answer is REQUEST_TIMED_OUT; what was deleted stays deleted. As in Kafka, the space
-is reclaimed when old segments are next looked for.
+is on the disk here (Kafka writes it with its next checkpoint), and the logs of all in-sync and eligible replicas start
+there. Those have `timeout_ms` for it, else the answer is REQUEST_TIMED_OUT; what was deleted stays deleted. As in
+Kafka, the space is reclaimed when old segments are next looked for.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.log_starts import note_starts
-from ottla.broker.partition import NO_EPOCH
-from ottla.broker.turns import FEW, Turns
+from ottla.broker.requests.turns import FEW, Turns
+from ottla.broker.roles import NO_EPOCH
+from ottla.broker.upkeep.log_starts import note_starts
 from ottla.core.errors import (
     ApiError,
     ErrorCode,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
     from ottla.broker.partition import Partition
+    from ottla.broker.requests.context import Context
     from ottla.wire.messages.delete_records import DeleteRecordsPartition
 
 _logger: Final = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class _Deleted(NamedTuple):
     offset: int
     low_watermark: int
     elsewhere: asyncio.Future[None] | None
-    """Done when it has been done by all in-sync replicas."""
+    """Done when all in-sync and eligible replicas have deleted, too."""
 
 
 async def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
@@ -98,11 +98,11 @@ async def _result(
 ) -> DeleteRecordsPartitionResult:
     if isinstance(outcome, ApiError):
         return _refusal(index, outcome.code)
-    low_watermark, replica = outcome.low_watermark, outcome.partition.replica
+    low_watermark = outcome.low_watermark
     try:
-        if replica is not None and outcome.elsewhere is not None:
+        if outcome.elsewhere is not None:
             await outcome.elsewhere
-            low_watermark = replica.low_watermark
+            low_watermark = outcome.partition.low_watermark
         if outcome.partition in failed:
             return _refusal(index, failed[outcome.partition].code)
     except RequestTimedOut as late:
@@ -138,7 +138,4 @@ def _delete(broker: Broker, topic: str, wanted: DeleteRecordsPartition, timeout_
     # Below the start there is nothing left to delete, which is no error.
     if offset > log.start_offset:
         log.raise_start(offset)
-    if partition.replica is None:
-        return _Deleted(partition, offset, log.start_offset, None)
-    low_watermark = partition.replica.low_watermark
-    return _Deleted(partition, offset, low_watermark, partition.replica.deleted_everywhere(offset, timeout_s))
+    return _Deleted(partition, offset, partition.low_watermark, partition.deleted_everywhere(offset, timeout_s))

@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, InvalidTopic, UnknownTopicId, UnknownTopicOrPartition
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.delete_topics import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.broker.topics import TopicState
 
 _logger: Final = logging.getLogger(__name__)

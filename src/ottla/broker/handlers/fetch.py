@@ -6,24 +6,18 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.fetch_sessions import NO_SESSION, Plan
-from ottla.broker.handlers.replica_fetch import (
-    NO_FOLLOWER,
-    follower_in,
-    preferred_elsewhere,
-    readable_until,
-    with_leader_hint,
-    without_throttled,
-)
-from ottla.broker.turns import FEW, Turns
-from ottla.broker.waiting import ByteWait
-from ottla.core.errors import ApiError, OffsetOutOfRange
+from ottla.broker.requests.fetch_sessions import NO_SESSION, Plan
+from ottla.broker.requests.turns import FEW, Turns
+from ottla.broker.requests.waiting import ByteWait
+from ottla.broker.roles import NOBODY
+from ottla.core.errors import ApiError, ErrorCode
 from ottla.records.batch import read_header
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
+    LeaderIdAndEpoch,
     PartitionData,
 )
 
@@ -31,10 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.fetch_sessions import Key
     from ottla.broker.partition import Partition
-    from ottla.broker.replication.replica import Replica
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.fetch_sessions import Key
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 _BY_ID_SINCE: Final = 13
@@ -42,6 +35,8 @@ _READ_COMMITTED: Final = 1
 _MAX_WAIT_MS: Final = 300_000
 _READ_IN_A_ROW: Final = 16
 _NO_DIVERGENCE: Final = EpochEndOffset()
+_NOTHING_READ: Final = b""
+_WITH_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 Results = list[tuple["Key", PartitionData]]
 
@@ -119,7 +114,7 @@ async def _read_in_turns(
         some = plan.wanted[start : start + _READ_IN_A_ROW]
         # Before they are read: what is appended to them while others have their turn must count.
         if request.max_wait_ms > 0:
-            _watch(broker, some, is_by_id, wait, follower_in(request))
+            _watch(broker, some, is_by_id, wait, _follower_in(request))
         read = _read_all(broker, request, some, is_by_id, taken)
         taken += sum([len(data.records or b"") for _, data in read])
         results += read
@@ -137,7 +132,7 @@ def _watch(
 ) -> None:
     for key, _ in some:
         with suppress(ApiError):
-            wait.watch(_awaited(_find(broker, key, is_by_id), follower))
+            wait.watch(_find(broker, key, is_by_id).wait_for(follower))
 
 
 def _until_s(request: FetchRequest) -> float:
@@ -152,16 +147,19 @@ def _wait(  # noqa: PLR0913
     missing: int,
     until_s: float,
 ) -> ByteWait:
-    follower = follower_in(request)
+    follower = _follower_in(request)
     partitions = [_find(broker, key, is_by_id) for key, _ in plan.wanted]
-    if follower != NO_FOLLOWER:
-        until_s = without_throttled(partitions, follower, until_s, asyncio.get_running_loop().time())
-    return ByteWait((_awaited(partition, follower) for partition in partitions), missing, until_s)
+    if follower != NOBODY:
+        # No longer than until the replication quota lets one of them be sent.
+        now_s = asyncio.get_running_loop().time()
+        waits_s = [partition.role.wait_to_send_s(follower) for partition in partitions]
+        until_s = min([until_s, *(now_s + wait_s for wait_s in waits_s if wait_s > 0)])
+    return ByteWait((partition.wait_for(follower) for partition in partitions), missing, until_s)
 
 
-def _awaited(partition: Partition, follower: int) -> Partition | Replica:
-    """What a follower waits for is what is appended; what anybody else waits for is what is committed."""
-    return partition if follower == NO_FOLLOWER or partition.replica is None else partition.replica
+def _follower_in(request: FetchRequest) -> int:
+    """The broker that fetches; NOBODY if it is a consumer, whose replica id is negative."""
+    return max(request.replica_id, request.replica_state.replica_id, NOBODY)
 
 
 def _missing(request: FetchRequest, results: Results) -> int:
@@ -185,15 +183,14 @@ def _read_all(
     left = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room) - taken
     results: Results = []
     is_first = taken == 0
+    read = _read_for_consumer if _follower_in(request) == NOBODY else _read_for_follower
     for key, wanted in all_wanted:
+        partition = None
         try:
             partition = _find(broker, key, is_by_id)
-            if partition.replica is None:
-                data = _read(partition, wanted, request.isolation_level, left, is_first)
-            else:
-                data = _read_replica(partition, request, wanted, left, is_first)
+            data = read(partition, request, wanted, left, is_first)
         except ApiError as refused:
-            data = _refusal(key.partition, refused)
+            data = _refusal(key.partition, refused, partition)
         if data.records:
             left -= len(data.records)
             is_first = False
@@ -207,75 +204,77 @@ def _find(broker: Broker, key: Key, is_by_id: bool) -> Partition:  # noqa: FBT00
     return broker.topics.partition(key.topic, key.partition)
 
 
-def _read_replica(
+def _read_for_consumer(
     partition: Partition,
     request: FetchRequest,
     wanted: FetchPartition,
     left: int,
     is_first: bool,  # noqa: FBT001
 ) -> PartitionData:
-    replica = partition.replica
-    assert replica is not None  # noqa: S101 - for mypy: asked for by the caller
-    try:
-        until = readable_until(replica, request, wanted)
-        if (follower := follower_in(request)) != NO_FOLLOWER:
-            room = replica.throttling.room(replica, follower, left)
-            data = _read(partition, wanted, request.isolation_level, room, is_first, until)
-            replica.throttling.sent(replica, follower, len(data.records or b""))
-            return data
-        elsewhere = preferred_elsewhere(replica, request, wanted)
-        return elsewhere or _read(partition, wanted, request.isolation_level, left, is_first, until)
-    except ApiError as refused:
-        return with_leader_hint(partition, _refusal(wanted.partition, refused))
+    offset, isolation_level, rack_id = wanted.fetch_offset, request.isolation_level, request.rack_id
+    partition.check_consumer(wanted.current_leader_epoch, offset, rack_id)
+    if rack_id and (node := partition.role.preferred_read_replica(rack_id, offset)) is not None:
+        return _fetched(partition, wanted, isolation_level, _NOTHING_READ, preferred_read_replica=node)
+    divergence = partition.divergence(offset, wanted.last_fetched_epoch)
+    if divergence is not None:
+        return _diverging(partition, wanted, isolation_level, divergence)
+    room = min(wanted.partition_max_bytes, left)
+    records = partition.read(offset, room, partition.readable_until(isolation_level), is_first=is_first)
+    return _fetched(partition, wanted, isolation_level, records)
 
 
-def _read(  # noqa: PLR0913
+def _read_for_follower(
+    partition: Partition,
+    request: FetchRequest,
+    wanted: FetchPartition,
+    left: int,
+    is_first: bool,  # noqa: FBT001
+) -> PartitionData:
+    role, follower, offset = partition.role, _follower_in(request), wanted.fetch_offset
+    partition.check_epoch(wanted.current_leader_epoch)
+    role.check_follower(offset)
+    divergence = partition.divergence(offset, wanted.last_fetched_epoch)
+    if divergence is not None:
+        return _diverging(partition, wanted, request.isolation_level, divergence)
+    role.record_fetch(follower, offset, wanted.log_start_offset, request.replica_state.replica_epoch)
+    is_held = role.wait_to_send_s(follower) > 0
+    until = offset if is_held else role.end_for_followers(request.isolation_level)
+    room = min(wanted.partition_max_bytes, role.sendable(follower, left))
+    records = partition.read(offset, room, until, is_first=is_first)
+    role.sent(follower, len(records))
+    return _fetched(partition, wanted, request.isolation_level, records)
+
+
+def _diverging(
+    partition: Partition, wanted: FetchPartition, isolation_level: int, divergence: tuple[int, int]
+) -> PartitionData:
+    epoch, end_offset = divergence
+    diverging = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return _fetched(partition, wanted, isolation_level, _NOTHING_READ, diverging_epoch=diverging)
+
+
+def _fetched(  # noqa: PLR0913
     partition: Partition,
     wanted: FetchPartition,
     isolation_level: int,
-    left: int,
-    is_first: bool,  # noqa: FBT001
-    until: int | None = None,
+    records: memoryview | bytes,
+    *,
+    diverging_epoch: EpochEndOffset = _NO_DIVERGENCE,
+    preferred_read_replica: int = NOBODY,
 ) -> PartitionData:
-    partition.check_epoch(wanted.current_leader_epoch)
-    log = partition.log
-    until = partition.readable_until(isolation_level) if until is None else until
-    offset = wanted.fetch_offset
-    room = min(wanted.partition_max_bytes, left)
-    divergence = _divergence(partition, wanted)
-    records: memoryview | bytes
-    if divergence is not _NO_DIVERGENCE:
-        records = b""
-    elif is_first:
-        # Only the first batch of an answer may be larger than what was asked for.
-        records = log.read(offset, max(room, 0), until)
-    else:
-        # Up to `offset` there is nothing to read, but whether that is a place in the log is checked all the same.
-        records = log.read(offset, max(room, 0), until if room > 0 else offset)
-        if len(records) > room:
-            records = b""
+    is_committed = isolation_level == _READ_COMMITTED and preferred_read_replica == NOBODY
+    log, high_watermark = partition.log, partition.high_watermark
     return PartitionData(
         partition_index=wanted.partition,
         error_code=0,
-        high_watermark=partition.high_watermark,
-        last_stable_offset=partition.last_stable_offset,
+        high_watermark=high_watermark,
+        last_stable_offset=min(high_watermark, log.last_stable_offset),
         log_start_offset=log.start_offset,
-        diverging_epoch=divergence,
-        aborted_transactions=_aborted(partition, offset, records) if isolation_level == _READ_COMMITTED else None,
+        diverging_epoch=diverging_epoch,
+        aborted_transactions=_aborted(partition, wanted.fetch_offset, records) if is_committed else None,
+        preferred_read_replica=preferred_read_replica,
         records=records,
     )
-
-
-def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset:
-    if wanted.last_fetched_epoch < 0:
-        return _NO_DIVERGENCE
-    log = partition.log
-    epoch, end = partition.leader_epochs.end_of(wanted.last_fetched_epoch, log.next_offset)
-    if epoch < 0 or wanted.fetch_offset < log.start_offset:
-        raise OffsetOutOfRange(f"no offset {wanted.fetch_offset} after leader epoch {wanted.last_fetched_epoch}")
-    if epoch == wanted.last_fetched_epoch and end >= wanted.fetch_offset:
-        return _NO_DIVERGENCE
-    return EpochEndOffset(epoch=epoch, end_offset=end)
 
 
 def _aborted(partition: Partition, offset: int, records: memoryview | bytes) -> tuple[AbortedTransaction, ...]:
@@ -302,11 +301,15 @@ def _end_of(records: memoryview | bytes) -> int:
             return header.next_offset
 
 
-def _refusal(index: int, refused: ApiError) -> PartitionData:
+def _refusal(index: int, refused: ApiError, partition: Partition | None) -> PartitionData:
+    leader = NOBODY, NOBODY
+    if partition is not None and refused.code in _WITH_LEADER:
+        leader = partition.leader  # whom to ask instead (KIP-951)
     return PartitionData(
         partition_index=index,
         error_code=refused.code,
         high_watermark=-1,
+        current_leader=LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1]),
         aborted_transactions=(),
         records=b"",
     )

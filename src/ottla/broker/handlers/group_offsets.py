@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.declare import NO_UUID
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.groups.records import OffsetCommitValue
 
 _BY_ID_SINCE: Final = 10

@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.requests.turns import Turns
 from ottla.broker.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import Caller, refuse_join, refuse_sync
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -20,8 +20,8 @@ from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsRespons
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.wire.declare import Response
     from ottla.wire.messages.join_group import JoinGroupRequest
     from ottla.wire.messages.leave_group import LeaveGroupRequest

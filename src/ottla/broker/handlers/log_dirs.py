@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
     from ottla.broker.partition import Partition
+    from ottla.broker.requests.context import Context
     from ottla.core.ids import TopicPartition
 
 _LOG_SUFFIX: Final = ".log"

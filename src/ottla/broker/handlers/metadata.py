@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ottla.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from ottla.broker.requests.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from ottla.broker.requests.turns import Turns
 from ottla.broker.topic_names import is_by_id_too_early
-from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, TopicAlreadyExists
 from ottla.core.ids import problem_with_topic_name
 from ottla.wire.declare import NO_UUID
@@ -24,10 +24,10 @@ from ottla.wire.messages.metadata import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.surroundings import Placed
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.broker.topics import TopicState
-    from ottla.broker.turns import InTurns
+    from ottla.broker.topology import Placed
 
 _logger: Final = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.timestamp_search import TimestampSearch
-from ottla.broker.turns import Turns
+from ottla.broker.batches.timestamp_search import TimestampSearch
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -25,8 +25,8 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -88,12 +88,12 @@ async def _listed(
     search: TimestampSearch, wanted: ListOffsetsPartition, request: ListOffsetsRequest
 ) -> ListOffsetsPartitionResponse:
     partition = search.partition
-    until = partition.readable_until(request.isolation_level)
-    if partition.replica is not None:
-        if request.replica_id >= 0:
-            until = partition.log.next_offset
-        elif wanted.timestamp == _LATEST:
-            partition.replica.check_settled()
+    if request.replica_id >= 0:
+        until = partition.role.end_for_followers(request.isolation_level)
+    else:
+        if wanted.timestamp == _LATEST:
+            partition.check_settled()
+        until = partition.readable_until(request.isolation_level)
     timestamp, offset, epoch = await _found(search, wanted.timestamp, until)
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from ottla.broker.batches.inflating import AT_ONCE_BYTES
 from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
-from ottla.broker.inflating import AT_ONCE_BYTES
-from ottla.broker.safety import ALL_REPLICAS, until_safe
+from ottla.broker.requests.turns import FEW, Turns
 from ottla.broker.topics import AUDIT
-from ottla.broker.turns import FEW, Turns
 from ottla.core.config_values import shorten
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.core.security import AclOperation
@@ -32,12 +31,12 @@ from ottla.wire.messages.produce import (
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
+    from ottla.broker.batches.inflating import Allowance
+    from ottla.broker.batches.topic_rules import Intake, Prepared
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.inflating import Allowance
-    from ottla.broker.intake import Intake, Prepared
+    from ottla.broker.coordinators.transaction_membership import InTransaction
     from ottla.broker.partition import Partition
-    from ottla.broker.transaction_membership import InTransaction
+    from ottla.broker.requests.context import Context
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -46,8 +45,8 @@ _REFUSED: Final = "refused produce request"
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
 
-Undurable = list[tuple["Partition", int]]
-"""Appends that the flush policy does not let us acknowledge yet: a partition, and the last offset."""
+Unsafe = list[tuple["Partition", int]]
+"""Appends that cannot be acknowledged yet: a partition, and the last offset."""
 
 
 def produce(
@@ -62,16 +61,16 @@ def produce(
         count += len(topic.partition_data)
     if count > FEW:
         return _produce_many(broker, request, context)
-    undurable: Undurable = []
+    unsafe: Unsafe = []
     responses: list[TopicProduceResponse] = []
     for topic in request.topic_data:
         results: list[PartitionProduceResponse] = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable, request))
+                results.append(_append(broker, topic, part, context, unsafe, request))
             except _TooLargeAtOnce:
                 done = [result for each in responses for result in each.partition_responses] + results
-                return _produce_many(broker, request, context, done=done, undurable=undurable)
+                return _produce_many(broker, request, context, done=done, unsafe=unsafe)
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
                 results.append(_refused(broker, topic, part, context, refused))
@@ -82,7 +81,7 @@ def produce(
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
-    return _when_durable(broker, request, response, undurable) if undurable else response
+    return _when_safe(broker, request, response, unsafe) if unsafe else response
 
 
 async def _produce_in_transaction(
@@ -99,14 +98,14 @@ async def _produce_many(  # noqa: PLR0913
     transaction: InTransaction | None = None,
     *,
     done: Sequence[PartitionProduceResponse] = (),
-    undurable: Undurable | None = None,
+    unsafe: Unsafe | None = None,
 ) -> ProduceResponse | None:
     """As `produce`, for so many partitions, or so large batches, that others have to be served in between.
 
-    `done`: what has been answered, and `undurable`: what has been appended before.
+    `done`: what has been answered, and `unsafe`: what has been appended before.
     """
     turns = Turns()
-    undurable = [] if undurable is None else undurable
+    unsafe = [] if unsafe is None else unsafe
     responses = []
     allowance = broker.inflating.allowance()
     before = iter(done)
@@ -118,10 +117,10 @@ async def _produce_many(  # noqa: PLR0913
                 continue
             try:
                 try:
-                    results.append(_append(broker, topic, part, context, undurable, request, transaction))
+                    results.append(_append(broker, topic, part, context, unsafe, request, transaction))
                 except _TooLargeAtOnce as large:
                     prepared = await _prepared(broker, large, allowance)
-                    results.append(_append(broker, topic, part, context, undurable, request, transaction, prepared))
+                    results.append(_append(broker, topic, part, context, unsafe, request, transaction, prepared))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
@@ -133,7 +132,7 @@ async def _produce_many(  # noqa: PLR0913
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
-    return await _when_durable(broker, request, response, undurable)
+    return await _when_safe(broker, request, response, unsafe)
 
 
 def _append(  # noqa: PLR0913
@@ -141,7 +140,7 @@ def _append(  # noqa: PLR0913
     topic: TopicProduceData,
     part: PartitionProduceData,
     context: Context,
-    undurable: Undurable,
+    unsafe: Unsafe,
     request: ProduceRequest,
     transaction: InTransaction | None = None,
     prepared: Prepared | None = None,
@@ -150,21 +149,12 @@ def _append(  # noqa: PLR0913
     partition, records = _checked(broker, topic, part, context, request, transaction)
     log = partition.log
     if partition.intake is None:
-        batch: memoryview | bytearray = records
-        appended = log.append(batch, partition.leader_epoch)
+        appended = partition.append(records)
     else:
         prepared = prepared or _at_once(partition.intake, records)
-        batch = prepared.batch
-        appended = log.append(batch, partition.leader_epoch, has_keys=prepared.has_keys)
-    if partition.replica is not None:
-        partition.replica.appended(0 if appended.is_duplicate else len(batch))
-        is_waited_for = request.acks == ALL_REPLICAS and not partition.replica.has_committed(appended.last_offset)
-        if is_waited_for or log.config.flush == "ack":
-            undurable.append((partition, appended.last_offset))
-    elif log.config.flush == "ack":
-        undurable.append((partition, appended.last_offset))
-    elif partition.waits and not appended.is_duplicate:
-        partition.appended(len(batch))
+        appended = partition.append(prepared.batch, has_keys=prepared.has_keys)
+    if not partition.role.is_safe(appended.last_offset, request.acks):
+        unsafe.append((partition, appended.last_offset))
     return PartitionProduceResponse(
         index=part.index,
         error_code=0,
@@ -193,7 +183,7 @@ def _checked(  # noqa: PLR0913
         partition = broker.topics.partition(topic.name, part.index)
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         check_internal_write(broker, partition.at.topic, context)
-    partition.check_can_append(request.acks)
+    partition.role.check_can_append(request.acks)
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
         check_in_transaction(transaction, partition, records, context.header.version)
     return partition, records
@@ -268,7 +258,7 @@ def _refused(
     if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader, epoch = partition.leader
         return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
-    from ottla.broker.record_errors import record_errors  # no start has to wait for it
+    from ottla.broker.batches.record_errors import record_errors  # no start has to wait for it
 
     errors = record_errors(part.records, refused.code, partition.log.config, broker.clock.now_ms())
     return replace(refusal, record_errors=errors)
@@ -295,14 +285,14 @@ def _hang_up_on_errors(response: ProduceResponse) -> None:
                 raise ProtocolError(f"a produce request with acks=0 was refused: {result.error_message}")
 
 
-async def _when_durable(
-    broker: Broker, request: ProduceRequest, response: ProduceResponse, undurable: Undurable
+async def _when_safe(
+    broker: Broker, request: ProduceRequest, response: ProduceResponse, unsafe: Unsafe
 ) -> ProduceResponse:
     acks, timeout_s = request.acks, request.timeout_ms / 1000
-    waits = [until_safe(broker, partition, offset, acks=acks, timeout_s=timeout_s) for partition, offset in undurable]
+    waits = [partition.until_safe(offset, acks=acks, timeout_s=timeout_s) for partition, offset in unsafe]
     results = await asyncio.gather(*waits, return_exceptions=True)
     failed: dict[tuple[str, int], ApiError] = {}
-    for (partition, _), result in zip(undurable, results, strict=True):
+    for (partition, _), result in zip(unsafe, results, strict=True):
         if isinstance(result, ApiError):
             failed[partition.at.topic, partition.at.partition] = result
             broker.dispatcher.refused(ProduceRequest.API, result.code)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import Refused, raise_refusal
-from ottla.broker.transaction_membership import InTransaction, MembershipApi
+from ottla.broker.coordinators.transaction_membership import InTransaction, MembershipApi
+from ottla.broker.interfaces.in_process_requests import Refused, raise_refusal
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.records.batch import TRANSACTIONAL, check_produced, read_header
 

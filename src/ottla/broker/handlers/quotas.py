@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest
 from ottla.storage.catalog.catalog import edit_keys
 from ottla.storage.catalog.entries import Quota, QuotaEntity, QuotaEntityType
@@ -22,7 +22,7 @@ from ottla.wire.messages.describe_client_quotas import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.wire.messages import alter_client_quotas as alter
 
 _EXACT: Final = 0

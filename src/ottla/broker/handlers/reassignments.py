@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, UnknownTopicOrPartition
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.broker.topics import TopicState
-    from ottla.broker.turns import InTurns
 
 _UNCLEAN: Final = 1
 

@@ -10,7 +10,7 @@ from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandsha
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.broker.security.gate import Login
     from ottla.net.connection import Connection
 
@@ -33,7 +33,7 @@ async def sasl_authenticate(
     broker: Broker, request: SaslAuthenticateRequest, context: Context
 ) -> SaslAuthenticateResponse:
     from ottla.broker.security.gate import step_of
-    from ottla.core.security import LoginFailed, TooManyConnections
+    from ottla.core.security import LoginFailed, PasswordExpired, TooManyConnections
 
     login, logins = _login(context), broker.security.logins
     if login is None or logins is None or login.exchange is None:
@@ -43,7 +43,7 @@ async def sasl_authenticate(
         step = await step_of(logins, connection, login, request.auth_bytes)
     except LoginFailed as refused:
         connection.finish()
-        message = str(refused) if isinstance(refused, TooManyConnections) else _REFUSED
+        message = str(refused) if isinstance(refused, TooManyConnections | PasswordExpired) else _REFUSED
         return _refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, message)
     return SaslAuthenticateResponse(
         error_code=ErrorCode.NONE, error_message=None, auth_bytes=step.message, session_lifetime_ms=login.lifetime_ms

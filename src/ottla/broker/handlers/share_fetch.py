@@ -10,9 +10,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.delays import delays_in
+from ottla.broker.batches.delays import delays_in
+from ottla.broker.requests.waiting import ByteWait
 from ottla.broker.share.taking import Asked, Looking, available_bytes, take
-from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.security import AclOperation, ResourceType
 from ottla.records.compression import DecompressedTooLarge
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.broker.share.shared import Shared
     from ottla.broker.share.taking import Taken
     from ottla.share.sessions import Session
@@ -84,7 +84,7 @@ async def _take(
     while True:
         shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
         # Begun before they are looked at: what happens to them from now on must count.
-        wait = ByteWait([each for one in shared.values() for each in (one, one.partition)], least, until_s)
+        wait = ByteWait([each for one in shared.values() for each in (one.waits, one.partition.waits)], least, until_s)
         try:
             available = _available(broker, group_id, shared, least)
             if failed or available >= least or not may_wait:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.share.group import ShareGroup
     from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 

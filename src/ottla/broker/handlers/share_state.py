@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
     from ottla.wire.messages.initialize_share_group_state import (
         InitializeShareGroupStateRequest,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker import authorized_operations
+from ottla.broker.requests import authorized_operations
+from ottla.broker.requests.turns import Turns
 from ottla.broker.topics import INTERNAL_TOPICS
-from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode, InvalidRequest
 from ottla.core.ids import problem_with_topic_name
 from ottla.wire.declare import NO_UUID
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
     from ottla.broker.partition import Partition
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.broker.topics import TopicState
-    from ottla.broker.turns import InTurns
 
 _MOST_PARTITIONS: Final = 2000
 """max.request.partition.size.limit, which nobody has had a reason to change yet."""

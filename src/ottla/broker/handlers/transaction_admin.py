@@ -8,9 +8,9 @@ import asyncio
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.end_markers import write_end_markers
-from ottla.broker.partition import NO_EPOCH
-from ottla.broker.turns import Turns
+from ottla.broker.coordinators.end_markers import write_end_markers
+from ottla.broker.requests.turns import Turns
+from ottla.broker.roles import NO_EPOCH
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.core.patterns import InvalidPattern, Pattern
@@ -42,8 +42,8 @@ from ottla.wire.messages.write_txn_markers import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.transactions.transaction import Transaction
 
 _NONE: Final = -1

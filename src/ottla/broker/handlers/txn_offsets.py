@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.broker.transaction_membership import InTransaction, MembershipApi
+from ottla.broker.coordinators.transaction_membership import InTransaction, MembershipApi
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -18,7 +18,7 @@ from ottla.wire.messages.txn_offset_commit import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
 
 _COMMIT: Final = MembershipApi(joins_since=5, abortable_since=4, try_later=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
+from ottla.broker.security.passwords import expiry
 from ottla.core.errors import ApiError, ErrorCode, ResourceNotFound
 from ottla.net.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, verifier_of
 from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
@@ -27,7 +29,8 @@ from ottla.wire.messages.describe_user_scram_credentials import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
+    from ottla.net.sasl.scram import MadeVerifier
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -65,7 +68,14 @@ def _described(name: str, times: int, held: list[ScramCredential] | None) -> Des
         code, message = ErrorCode.DUPLICATE_RESOURCE, f"Cannot describe user {name} more than once in one request"
     elif held is None:
         code, message = ErrorCode.RESOURCE_NOT_FOUND, f"There is no user {name} with a SCRAM credential"
-    infos = [CredentialInfo(mechanism=one.mechanism, iterations=one.iterations) for one in held or ()]
+    infos = [
+        CredentialInfo(
+            mechanism=one.mechanism,
+            iterations=one.iterations,
+            expires_timestamp_ms=-1 if one.expires_ms is None else one.expires_ms,
+        )
+        for one in held or ()
+    ]
     return DescribeUserScramCredentialsResult(
         user=name,
         error_code=code,
@@ -126,6 +136,18 @@ def _checked(broker: Broker, wanted: ScramCredentialDeletion | ScramCredentialUp
         if (wanted.name, mechanism) not in broker.catalog.view.credentials:
             raise ResourceNotFound("Attempt to delete a user credential that does not exist")
         return None
+    expires_ms = expiry(broker.security.config, wanted.expires_timestamp_ms, broker.clock.now_ms())
+    if wanted.expires_timestamp_ms != -1 and not (wanted.salt or wanted.salted_password or wanted.iterations):
+        held = broker.catalog.view.credentials.get((wanted.name, mechanism))
+        if held is None:
+            raise ResourceNotFound("Attempt to change the expiry of a user credential that does not exist")
+        return replace(held, expires_ms=expires_ms)
+    made = _verifier(mechanism, wanted)
+    keys = made.stored_key, made.server_key
+    return ScramCredential(wanted.name, mechanism, made.salt, made.iterations, *keys, expires_ms)
+
+
+def _verifier(mechanism: ScramMechanism, wanted: ScramCredentialUpsertion) -> MadeVerifier:
     if wanted.iterations < MIN_ITERATIONS:
         raise _UnacceptableCredential(f"Too few iterations: at least {MIN_ITERATIONS}")
     if wanted.iterations > MAX_ITERATIONS:
@@ -133,5 +155,4 @@ def _checked(broker: Broker, wanted: ScramCredentialDeletion | ScramCredentialUp
     if not wanted.salt or len(wanted.salted_password) != _DIGEST_BYTES[mechanism]:
         raise _UnacceptableCredential("There is no salt, or the salted password has another size than the mechanism")
     name = mechanism.name.replace("_", "-")
-    made = verifier_of(name, wanted.salt, wanted.iterations, wanted.salted_password)
-    return ScramCredential(wanted.name, mechanism, made.salt, made.iterations, made.stored_key, made.server_key)
+    return verifier_of(name, wanted.salt, wanted.iterations, wanted.salted_password)

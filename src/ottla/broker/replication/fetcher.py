@@ -6,9 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.node_connections import NodeConnections
+from ottla.broker.peers.connections import NodeConnections
 from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, NobodyListens
 from ottla.cluster.replication.throttle import most_at_once
 from ottla.core.errors import ApiError, ErrorCode

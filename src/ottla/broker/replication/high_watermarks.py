@@ -11,7 +11,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.storage.checkpoints import HIGH_WATERMARKS, BadCheckpoint, read_offsets, write_offsets
+from ottla.storage.folder.checkpoints import HIGH_WATERMARKS, BadCheckpoint, read_offsets, write_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -47,9 +47,10 @@ class IsrChanges:
                 _logger.warning("%s: could not change the ISR: %s", replica.partition.at, refused)
                 await asyncio.sleep(_AGAIN_S)
             else:
-                if replica.leading is leading and state.leader_epoch == leading.leader_epoch:
+                led = replica.led
+                if led is not None and led.leading is leading and state.leader_epoch == leading.leader_epoch:
                     leading.changed(state)
-                    replica.advance()
+                    led.advance()
 
     async def stop(self) -> None:
         for task in tuple(self._tasks):

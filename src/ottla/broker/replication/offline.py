@@ -62,13 +62,13 @@ class OfflineReplicas:
 
     def failed(self, replica: Replica, why: str) -> None:
         """Take it out of service: its log could not be opened."""
-        replica.offline = why
+        replica.go_offline(why)
         if self._replication.is_current(replica):
             self._fail(self._known(replica), why)
 
     def log_failed(self, replica: Replica, why: str, *, may_lack_records: bool, is_final: bool) -> None:
         """Take it out of service, with `is_final` until a restart: its open log failed."""
-        replica.offline = why
+        replica.go_offline(why)
         if self._replication.is_current(replica):
             known = self._known(replica)
             known.was_open = True
@@ -94,7 +94,6 @@ class OfflineReplicas:
         if known.why != why:  # once, and not with every attempt
             known.why = why
             _logger.error("%s: replica on broker %d is offline: %s", replica.partition.at, replica.node_id, why)
-        replica.step_down()
         self._replication.unfollow(replica)
         self._tell()
         self.leave_isr(replica)
@@ -108,7 +107,7 @@ class OfflineReplicas:
         known = self._offline.get(replica.key)
         if known is not None and known.replica is replica:
             del self._offline[replica.key]
-            replica.offline = None
+            replica.go_online()
             self._tell()
 
     # Opening again

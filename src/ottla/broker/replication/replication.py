@@ -7,8 +7,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.log_starts import note_starts
-from ottla.broker.other_nodes import OtherNodes
+from ottla.broker.peers.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.high_watermarks import HighWatermarks
 from ottla.broker.replication.isr_changes import IsrChanges
@@ -16,7 +15,8 @@ from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.offline import OfflineReplicas
 from ottla.broker.replication.replica import Replica
 from ottla.broker.replication.throttling import Throttling
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
+from ottla.broker.upkeep.log_starts import note_starts
 from ottla.cluster.election import has_its_folder
 from ottla.cluster.leaderless import leaderless
 from ottla.cluster.state import NO_NODE, PartitionKey
@@ -128,11 +128,15 @@ class Replication:
         partition = self.broker.topics.partition_by_id(state.topic_id.raw, state.partition)
         return self._replica(partition, state.key)
 
+    def replica_of(self, partition: Partition) -> Replica | None:
+        topic = self.broker.topics.by_name.get(partition.at.topic)
+        return None if topic is None else self.replicas.get(PartitionKey(topic.entry.id, partition.at.partition))
+
     def _replica(self, partition: Partition, key: PartitionKey) -> Replica:
         replica = self.replicas.get(key)
         if replica is None or replica.partition is not partition:
             replica = Replica(partition, key, self, self._high_watermarks.of(partition.at))
-            self.replicas[key] = partition.replica = replica
+            self.replicas[key] = replica
         return replica
 
     def _changed(self, change: ViewChange) -> None:
@@ -182,14 +186,15 @@ class Replication:
             self.offline.leave_isr(replica)
         elif self._may_lead(replica, state):
             self.unfollow(replica)
-            if replica.leading is None or known is None or known.leader_epoch != state.leader_epoch:
+            led = replica.led
+            if led is None or known is None or known.leader_epoch != state.leader_epoch:
                 replica.step_down()
                 replica.become_leader(state, self.now_ms())
                 _logger.info("%s is led here in epoch %d", replica.partition.at, state.leader_epoch)
             else:
                 replica.state = state
-                replica.leading.changed(state)
-                replica.advance()
+                led.leading.changed(state)
+                led.advance()
         else:
             replica.become_follower(state)
             self._follow_or_not(replica, state)
@@ -270,8 +275,8 @@ class Replication:
     def _session_lost(self) -> None:
         """Others may lead by now: nobody is told that anything was committed."""
         for replica in self.replicas.values():
-            if replica.leading is not None:
-                replica.fail_parked()
+            if replica.led is not None:
+                replica.led.fail_parked()
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()
@@ -281,9 +286,10 @@ class Replication:
             await asyncio.sleep(_TICK_S)
             number += 1
             for replica in tuple(self.replicas.values()):
-                replica.expire_parked(loop.time())
-                if number % rounds == 0 and replica.leading is not None:
-                    replica.look_for_late()
+                if (led := replica.led) is not None:
+                    led.expire_parked(loop.time())
+                    if number % rounds == 0:
+                        led.shrink_isr()
             self.offline.open_due(loop.time())
 
     def lost(self) -> list[PartitionKey]:

@@ -1,1 +1,1 @@
-"""Who may come in: logins, quotas, the audit log. What they may do is `broker/authorization`."""
+"""Authentication, quotas and the audit log. Authorization is in `broker/authorization`."""

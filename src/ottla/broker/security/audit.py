@@ -1,4 +1,4 @@
-"""The audit log: a line of JSON for each login, refusal and administrative change, and by choice for reads."""
+"""The audit log: a line of JSON for each login, denial and administrative change, and optionally for reads."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ottla.broker.security.audit_writer import AuditWriter
 from ottla.net.rates import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from ottla.broker.context import Client, Context
+    from ottla.broker.requests.context import Client, Context
     from ottla.broker.security.audit_chain import Chain
 
 _MOST_NAMES: Final = 100
@@ -25,10 +26,12 @@ _MOST_READERS: Final = 10_000
 
 
 class Target(Protocol):
-    """Where lines go. It never waits, and counts what it has to drop."""
+    """A destination of audit lines. It never blocks, and counts dropped lines."""
 
     name: str
-    dropped: int
+
+    @property
+    def dropped(self) -> int: ...
 
     def write(self, line: bytes, now_s: float) -> None: ...
 
@@ -53,10 +56,10 @@ class Audit:
         self._buckets: dict[str, Bucket] = {}
         self._untold: dict[str, int] = {}
         self.suppressed = 0
-        """Lines that were not written, because an address caused too many."""
+        """Lines suppressed by the rate limit per address."""
 
     def denied(self, context: Context, operation: str, resource: str, names: Sequence[str]) -> None:
-        """A request asked for this operation on resources that the client may not do it to."""
+        """A client was denied this operation on these resources."""
         about: dict[str, object] = {
             "api": context.header.api.name,
             "operation": operation,
@@ -80,7 +83,7 @@ class Audit:
         self._write("change", context.connection.principal, context.peer, about)
 
     def noted(self, client: Client, action: str, names: Sequence[str]) -> None:
-        """An administrative change that is not one request of Kafka's."""
+        """An administrative change that is not a single Kafka request."""
         about: dict[str, object] = {"api": action, "names": [_cut(name) for name in names[:_MOST_NAMES]]}
         self._write("change", client.principal, f"{client.peer[0]}:{client.peer[1]}", about)
 
@@ -106,16 +109,27 @@ class Audit:
             self._write_limited("read", client.principal, context.peer, about)
 
     async def stop(self) -> None:
-        """Write what is still queued, while the broker can."""
+        """Write queued lines before the broker stops."""
         if self._stop is not None:
             await self._stop()
+
+    @property
+    def waiting(self) -> int:
+        """Lines that are not in the file yet."""
+        return sum(target.waiting for target in self.targets if isinstance(target, AuditWriter))
+
+    def flush(self) -> None:
+        """Wait until the file has all lines; blocks."""
+        for target in self.targets:
+            if isinstance(target, AuditWriter):
+                target.flush()
 
     def close(self) -> None:
         for target in self.targets:
             target.close()
 
     def _write_limited(self, event: str, principal: str | None, peer: str, about: dict[str, object]) -> None:
-        """For what any client can cause: of each address so many lines in a second; the rest is counted."""
+        """For events that any client can cause: rate-limited per address; suppressed lines are counted."""
         host = peer.rpartition(":")[0]
         if len(self._buckets) >= _MOST_ADDRESSES:
             self._buckets.clear()
@@ -132,7 +146,7 @@ class Audit:
         now_s = time.time()
         now = datetime.fromtimestamp(now_s, UTC).isoformat(timespec="milliseconds")
         fields = {"time": now, "event": event, "principal": principal and _cut(principal), "peer": peer, **about}
-        # JSON has an escape for every control character, so a name cannot begin a line of its own.
+        # JSON escapes control characters, so a name cannot start a new line.
         line = self._chain.link({**fields, "node": self._node_id})
         self.counts[event] += 1
         for target in self.targets:
@@ -140,5 +154,5 @@ class Audit:
 
 
 def _cut(text: str) -> str:
-    """The text, or its beginning and how much is missing: a client may send a name of 30 kilobytes."""
+    """The text, or its beginning and its length: a client may send a name of 30 kilobytes."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"

@@ -1,8 +1,8 @@
 """The hash chain of an audit log, and its verification.
 
 Each line carries the id of its chain, its sequence number and the SHA-256 of the line before it. A changed, removed or
-inserted line breaks the chain at that place. Nothing here is secret: somebody who may rewrite the whole file can also
-compute a new chain, which a hash that was kept elsewhere reveals.
+inserted line breaks the chain at that place. Nothing here is secret: an attacker who can rewrite the whole file can
+also compute a new chain, which a hash kept elsewhere reveals.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LINKS: Final = msgspec.json.Decoder(Link)
 
 
 class Chain:
-    """Where the next line is added."""
+    """The position at which the next line is added."""
 
     def __init__(self, chain: str | None = None, seq: int = 0, head: str = FIRST_PREV) -> None:
         self.id = chain or secrets.token_hex(_ID_BYTES)
@@ -87,7 +87,7 @@ class _Last(NamedTuple):
 
 @dataclass(slots=True)
 class Verified:
-    """What was found intact."""
+    """The intact lines."""
 
     first: dict[str, int] = field(default_factory=dict)
     """The first sequence number of each chain."""
@@ -95,14 +95,14 @@ class Verified:
     unchained: int = 0
     """Lines before the first chain, from a release without one."""
     digests: set[str] = field(default_factory=set)
-    """Of the lines that were asked for."""
+    """The hashes of requested lines."""
 
     @property
     def lines(self) -> int:
         return sum(last.seq - self.first[chain] + 1 for chain, last in self.last.items())
 
     def add(self, place: Place, line: bytes, wanted: Iterable[str] = ()) -> None:
-        """ChainBroken if this line does not follow those before it."""
+        """Raises ChainBroken if this line does not follow the previous one."""
         link = link_of(line)
         if link is None:
             if self.last:
@@ -115,7 +115,9 @@ class Verified:
         elif link.seq != last.seq + 1:
             raise ChainBroken(place, f"seq {link.seq} follows seq {last.seq}: {_what_happened(link.seq, last.seq)}")
         elif link.prev != last.digest:
-            raise ChainBroken(place, f"prev is not the hash of the line before it (seq {last.seq}), which was changed")
+            raise ChainBroken(
+                place, f"prev does not match the hash of the line before it (seq {last.seq}), which was changed"
+            )
         found = digest(line)
         self.last[link.chain] = _Last(link.seq, found)
         if found in wanted:
@@ -138,7 +140,7 @@ def _what_happened(seq: int, last: int) -> str:
 
 
 def verify(files: Mapping[str, Iterable[bytes]], wanted: Iterable[str] = ()) -> Verified:
-    """Check lines that belong together, in the order given; ChainBroken names the first that does not fit."""
+    """Check lines in the given order; raises ChainBroken at the first that does not match."""
     verified = Verified()
     wanted = frozenset(wanted)
     for file, lines in files.items():

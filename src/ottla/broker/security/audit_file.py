@@ -25,24 +25,24 @@ _logger: Final = logging.getLogger(__name__)
 _MODE: Final = 0o600
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 _TAIL_BYTES: Final = 1 << 20
-"""More than any line has."""
+"""An upper bound of the length of a line."""
 _MOST_KEPT: Final = 10_000
-"""Lines that wait for the disk to take them."""
+"""Lines that wait for disk space."""
 
 
 class Rotation(msgspec.Struct, frozen=True):
     max_bytes: int = 0
-    """Begin a new file before this size is exceeded; 0 for never."""
+    """Rotate before this size is exceeded; 0 for never."""
     max_age_s: float = 0.0
-    """Begin a new file when the first line is this old; 0 for never."""
+    """Rotate when the first line is this old; 0 for never."""
     kept: int = 0
     """Rotated files to keep; 0 for all."""
 
 
 class AuditFile:
-    """Written at once: the line is in the file before the request is answered.
+    """Used by one thread.
 
-    A file that was moved away is begun again. Lines that the disk refuses are kept and written with the next one.
+    A file that was moved away is re-created. Lines that cannot be written are buffered and written with the next one.
     """
 
     name = "file"
@@ -57,19 +57,28 @@ class AuditFile:
         self._fd = self._open()
         self.chain = self._recover()
 
+    @property
+    def waiting(self) -> int:
+        """Lines that the disk refused, and that are tried again."""
+        return len(self._waiting)
+
     def write(self, line: bytes, now_s: float) -> None:
         """`line` is without its newline."""
         if len(self._waiting) >= _MOST_KEPT:
             self.dropped += 1
         else:
             self._waiting.append(line + b"\n")
+        self.retry(now_s)
+
+    def retry(self, now_s: float) -> None:
+        """Write what is waiting."""
         try:
             self._follow_path()
             if self._is_regular and self._is_due(now_s):
                 self._rotate(now_s)
             self._flush(now_s)
         except OSError as failed:
-            # The waiting lines say how many times this was so far; once is enough in the log.
+            # The buffer counts repetitions; one log line is enough.
             if len(self._waiting) == 1:
                 _logger.error("%s: could not write the audit log: %s", self.path, failed.strerror)
 
@@ -85,7 +94,7 @@ class AuditFile:
             return
         written = os.write(self._fd, data)
         if written < len(data) and self._is_regular:
-            # A torn line would break the chain: all of them are written again, with the next one.
+            # A torn line would break the chain: all are written again, with the next one.
             os.ftruncate(self._fd, self._size)
             raise OSError(0, "the disk is full")
         self._waiting.clear()
@@ -110,7 +119,7 @@ class AuditFile:
         return fd
 
     def _follow_path(self) -> None:
-        """To a new file, if something else moved the old one away."""
+        """Reopen the file if it was moved away."""
         if not self._is_regular:
             return
         with suppress(FileNotFoundError):
@@ -127,7 +136,7 @@ class AuditFile:
         os.close(before)
 
     def _recover(self) -> Chain:
-        """Remove a line that a crash cut short, and go on with the chain of the last one."""
+        """Remove a torn last line, and continue the chain of the previous one."""
         if not self._is_regular:
             return Chain()
         last = b""
@@ -137,7 +146,7 @@ class AuditFile:
             if whole < len(tail):
                 self._size -= len(tail) - whole
                 os.ftruncate(self._fd, self._size)
-                _logger.warning("%s: removed a line that was not written completely", self.path)
+                _logger.warning("%s: removed an incomplete last line", self.path)
             last = tail[:whole].rstrip(b"\n").rpartition(b"\n")[2]
             self._began_s = _time_of(_first_line(self._fd))
         if not last and (rotated := self._rotated()):
@@ -146,7 +155,7 @@ class AuditFile:
                 last = _tail(file.fileno(), size).rstrip(b"\n").rpartition(b"\n")[2]
         chain = Chain.after(last) if last else None
         if last and chain is None:
-            _logger.warning("%s: the last line is not part of a chain; beginning a new one", self.path)
+            _logger.warning("%s: the last line is not part of a chain; starting a new chain", self.path)
         return chain or Chain()
 
     # Rotation

@@ -1,4 +1,4 @@
-"""The audit log's way to syslog: datagrams that are never waited for."""
+"""The syslog target of the audit log: datagrams, sent without blocking."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def _resolved(where: str) -> tuple[str, int]:
-    """Once, at the start: a look-up may take seconds."""
+    """Once, at the start: name resolution may take seconds."""
     host, _, port = where.rpartition(":") if ":" in where else (where, "", str(_PORT))
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)

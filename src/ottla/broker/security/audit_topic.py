@@ -1,7 +1,7 @@
-"""The audit log's way to an internal topic of this broker or cluster.
+"""The topic target of the audit log: an internal topic of this broker or cluster.
 
-Lines wait in a bounded queue for a task that produces them, beneath ACLs, quotas and the audit log itself: writing
-them causes no more lines, and no request waits for them.
+Lines wait in a bounded queue for a task that produces them, without ACLs, quotas or auditing: writing
+them causes no further lines, and no request waits for them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.answers import settled
-from ottla.broker.asking import LocalClient
+from ottla.broker.interfaces.in_process_requests import LocalClient
+from ottla.broker.requests.answers import settled
 from ottla.broker.topics import AUDIT
 from ottla.core.errors import ApiError, ErrorCode, OttlaError
 from ottla.records.encode import BatchBuilder
@@ -29,7 +29,7 @@ _MOST_LINES: Final = 10_000
 _MOST_BYTES: Final = 8 << 20
 _BATCH_BYTES: Final = 256 << 10
 _PRODUCE_VERSION: Final = 12
-"""The last one that names topics."""
+"""The last Produce version with topic names."""
 _TIMEOUT_MS: Final = 10_000
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 5.0
@@ -65,7 +65,7 @@ class AuditTopic:
         self._lines.clear()
 
     async def stop(self) -> None:
-        """Wait a little until everything is written."""
+        """Wait briefly until everything is written."""
         if self._task is not None:
             with suppress(asyncio.TimeoutError, asyncio.CancelledError):
                 await asyncio.wait_for(self._task, _STOP_S)

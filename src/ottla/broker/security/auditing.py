@@ -1,4 +1,4 @@
-"""What the audit log notes of an admin request: names, never values."""
+"""The content of audit lines of admin requests: names, never values."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from ottla.broker.answers import then
 from ottla.broker.metrics import error_codes
+from ottla.broker.requests.answers import then
 from ottla.broker.topics import AUDIT
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
@@ -16,9 +16,9 @@ from ottla.wire.messages.create_acls import AclCreation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.broker.security.audit import Audit
     from ottla.wire.declare import Request, Response
 
@@ -42,7 +42,7 @@ def audited(audit: Audit, handler: Handler) -> Handler:
 
 
 def read_audited(audit: Audit, handler: Handler) -> Handler:
-    """Around the handler, within the ACLs: it sees only topics that the client may read."""
+    """Wraps the handler inside the authorization: it sees only topics that the client may read."""
 
     def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
         audit.read(context, _topics_read(broker, request))
@@ -58,13 +58,13 @@ def _topics_read(broker: Broker, request: Any) -> Iterator[str]:  # noqa: ANN401
         name = getattr(topic, "topic", "")
         if not name and (state := broker.topics.by_id.get(topic.topic_id)) is not None:
             name = state.name
-        # A reader of the audit topic would cause a line with each line it reads.
+        # Otherwise a reader of the audit topic would cause a new line with each line it reads.
         if name and name != AUDIT:
             yield name
 
 
 def _tokens_in(broker: Broker, request: Request) -> list[str]:
-    """The id of the delegation token whose secret the request has; a look before it may be deleted."""
+    """The id of the delegation token in the request, looked up before it may be deleted."""
     secret, tokens = getattr(request, "hmac", None), broker.security.tokens
     if secret is None or tokens is None:
         return []

@@ -1,4 +1,4 @@
-"""The rules of delegation tokens (KIP-48): what Kafka's controller decides, with the time as an argument."""
+"""The rules of delegation tokens (KIP-48), as in Kafka's controller, with the time as an argument."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TokenOwnerMismatch(ApiError):
 
 
 class DelegationTokens:
-    """Tokens of one broker; the secrets of all of them are derived from one key that all nodes share."""
+    """The tokens of a broker; their secrets are derived from one key that all nodes share."""
 
     def __init__(self, config: SecurityConfig, held: Callable[[], Mapping[str, DelegationToken]]) -> None:
         self._key = config.delegation_token_secret.encode()
@@ -66,19 +66,19 @@ class DelegationTokens:
     def renewed(self, secret: bytes, principal: str, period_ms: int, now_ms: int) -> DelegationToken:
         token = self._with_hmac(secret)
         if is_expired(token, now_ms):
-            raise TokenExpired("the delegation token is expired")
+            raise TokenExpired("the delegation token has expired")
         _check_may_renew(token, principal)
         period_ms = min(period_ms, self._expiry_ms) if period_ms > 0 else self._expiry_ms
         return replace(token, expires_ms=min(token.max_ms, now_ms + period_ms))
 
     def expired(self, secret: bytes, principal: str, period_ms: int, now_ms: int) -> DelegationToken | None:
-        """The token with its new expiry; None if it is to be deleted."""
+        """The token with its new expiry; None to delete it."""
         token = self._with_hmac(secret)
         _check_may_renew(token, principal)
         if period_ms < 0:
             return None
         if is_expired(token, now_ms):
-            raise TokenExpired("the delegation token is expired")
+            raise TokenExpired("the delegation token has expired")
         return replace(token, expires_ms=min(token.max_ms, now_ms + period_ms, _MAX_MS))
 
     def id_of(self, secret: bytes) -> str:
@@ -90,7 +90,7 @@ class DelegationTokens:
     # Logins
 
     def find(self, token_id: str, mechanism: str, now_ms: int) -> FoundToken | None:
-        """What a login with this token is checked against; None if there is none, or it is expired."""
+        """The verifier of a login with this token; None if it is unknown or expired."""
         token = self._held().get(token_id)
         if token is None or is_expired(token, now_ms):
             return None
@@ -118,7 +118,7 @@ class DelegationTokens:
             self._by_hmac = held, {self.hmac(token_id): token_id for token_id in held}
         token_id = self._by_hmac[1].get(bytes(secret))
         if token_id is None:
-            raise TokenNotFound("there is no such delegation token")
+            raise TokenNotFound("unknown delegation token")
         return held[token_id]
 
 
@@ -127,7 +127,7 @@ def is_expired(token: DelegationToken, now_ms: int) -> bool:
 
 
 def is_of(token: DelegationToken, principal: str) -> bool:
-    """Whether this is its owner, its requester or one of its renewers, who may all see it."""
+    """Whether this is its owner, its requester or one of its renewers, who may describe it."""
     return principal in (token.owner, token.requester, *token.renewers)
 
 
@@ -138,7 +138,7 @@ def _check_may_renew(token: DelegationToken, principal: str) -> None:
 
 
 def _new_id() -> str:
-    """Like Kafka's: a random UUID in URL-safe base64, which does not begin with a dash."""
+    """Like Kafka's: a random UUID in URL-safe base64 that does not start with a dash."""
     while True:
         text = base64.urlsafe_b64encode(secrets.token_bytes(_ID_BYTES)).decode().rstrip("=")
         if not text.startswith("-"):

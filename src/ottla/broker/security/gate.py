@@ -1,4 +1,4 @@
-"""The gate of a port on which clients have to log in: until they have, next to nothing is answered (KIP-368)."""
+"""Authentication on a SASL port: before the login only a few APIs are answered (KIP-368)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ottla.wire.header import read_request_header
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
 
-    from ottla.broker.dispatch import Dispatcher
+    from ottla.broker.requests.dispatch import Dispatcher
     from ottla.broker.security.logins import Logins
     from ottla.net.connection import Connection
     from ottla.net.sasl.exchange import Exchange, Step
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 
 _WITHOUT_LOGIN: Final = frozenset({API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key})
 _WAITING: Final = frozenset({FETCH.key, SHARE_FETCH.key, JOIN_GROUP.key, SYNC_GROUP.key})
-"""What they ask for may come long after they asked."""
+"""APIs whose responses may be delayed."""
 _BY_PASSWORD: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
 _LAST_ANSWERS_S: Final = 1.0
 
 
 class Login:
-    """How far one connection is with saying who it is."""
+    """The state of a connection's authentication."""
 
     __slots__ = (
         "_ends_s",
+        "_expires_s",
         "exchange",
         "is_in_turn",
         "is_known",
@@ -55,29 +56,46 @@ class Login:
         self.mechanism = ""
         self.exchange: Exchange | None = None
         self.is_raw = False
-        """SaslHandshake version 0: what follows are bare messages, and not requests."""
+        """SaslHandshake version 0: raw SASL messages follow, not requests."""
         self.is_in_turn = False
-        """Whether the exchange has waited for as long as an address that fails often has to."""
+        """Whether the delay for addresses with many failures has passed."""
         self.is_known = False
         self.token_id: str | None = None
-        """Of the delegation token that it logged in with."""
+        """The id of the delegation token of the login."""
         self.lifetime_ms = 0
-        """How long the last login lasts; 0 for as long as the connection, or if it is not complete."""
+        """How long the last login lasts; 0 for as long as the connection, or if it is incomplete."""
         self._ends_s: float | None = None
+        """When it has to log in again."""
+        self._expires_s: float | None = None
+        """When the password or token expires that it logged in with."""
 
     @property
     def is_open(self) -> bool:
         return self.is_known and (self._ends_s is None or asyncio.get_running_loop().time() < self._ends_s)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether answers may still be sent to requests that were received in time."""
+        return self.is_known and (self._expires_s is None or asyncio.get_running_loop().time() < self._expires_s)
 
     def begin(self, mechanism: str, exchange: Exchange, *, is_raw: bool) -> None:
         self.mechanism, self.exchange, self.is_raw = mechanism, exchange, is_raw
         self.lifetime_ms = 0
         self.is_in_turn = False
 
-    def succeed(self, lifetime_ms: int) -> None:
+    def succeed(self, lifetime_ms: int, valid_ms: int | None) -> None:
+        """`valid_ms`: how long the password or token is valid."""
         self.exchange, self.is_raw, self.is_known = None, False, True
         self.lifetime_ms = lifetime_ms
-        self._ends_s = asyncio.get_running_loop().time() + lifetime_ms / 1000 if lifetime_ms else None
+        now_s = asyncio.get_running_loop().time()
+        self._ends_s = now_s + lifetime_ms / 1000 if lifetime_ms else None
+        self._expires_s = None if valid_ms is None else now_s + valid_ms / 1000
+
+    def shorten(self, left_s: float) -> None:
+        """The password expires earlier than it did."""
+        expires_s = asyncio.get_running_loop().time() + left_s
+        self._ends_s = expires_s if self._ends_s is None else min(self._ends_s, expires_s)
+        self._expires_s = expires_s if self._expires_s is None else min(self._expires_s, expires_s)
 
     def fail(self) -> None:
         self.exchange, self.is_raw, self.is_known = None, False, False
@@ -118,20 +136,33 @@ class Gate:
 
 async def _if_still_known(login: Login, answer: Awaitable[list[AnyBytes] | None]) -> list[AnyBytes] | None:
     buffers = await answer
-    if not login.is_known:
-        raise ProtocolError("the user was deleted while the request waited")
+    if not login.is_valid:
+        raise ProtocolError("the user was deleted, or its credential expired, while the request waited")
     return buffers
 
 
 def end_logins(connections: Iterable[Connection], user: str) -> None:
-    """The user is gone: let its connections ask for nothing more, and close them."""
+    """The user was deleted: reject further requests of its connections, and close them."""
     loop = asyncio.get_running_loop()
     for connection in connections:
         login = connection.login
         if connection.principal == f"User:{user}" and isinstance(login, Login) and login.mechanism in _BY_PASSWORD:
             login.fail()
-            # Not at once: it may be the user itself who asked for this, and is to have an answer.
+            # Not at once: the user may have deleted itself, and must get the response.
             loop.call_later(_LAST_ANSWERS_S, connection.abort)
+
+
+def shorten_logins(connections: Iterable[Connection], user: str, mechanism: str, left_s: float) -> None:
+    """The password of this mechanism expires in so many seconds; PLAIN is checked against either."""
+    for connection in connections:
+        login = connection.login
+        if (
+            connection.principal == f"User:{user}"
+            and isinstance(login, Login)
+            and login.token_id is None
+            and login.mechanism in (mechanism, "PLAIN")
+        ):
+            login.shorten(left_s)
 
 
 def end_token_logins(connections: Iterable[Connection], token_id: str) -> None:
@@ -144,10 +175,10 @@ def end_token_logins(connections: Iterable[Connection], token_id: str) -> None:
 
 
 async def step_of(logins: Logins, connection: Connection, login: Login, message: bytes) -> Step:
-    """Take a message of the exchange under way; LoginFailed, after a while, if it fails."""
+    """Process a message of the SASL exchange; raises LoginFailed, after a delay, on failure."""
     exchange = login.exchange
     if exchange is None:
-        raise LoginFailed("no exchange was begun")
+        raise LoginFailed("no SASL exchange in progress")
     host, port = connection.peer
     peer = f"{host}:{port}"
     try:
@@ -157,12 +188,8 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
         step = await logins.take(exchange, message)
         if isinstance(step, Challenge):
             return step
-        if (
-            step.token_id is None
-            and login.mechanism in _BY_PASSWORD
-            and logins.passwords.fingerprint(step.user) is None
-        ):
-            raise LoginFailed(f"user {step.user!r} was deleted")  # noqa: TRY301 - fails as others do
+        if step.token_id is None and login.mechanism in _BY_PASSWORD:
+            logins.check_password_login(step.user, step.expires_s)
         principal = f"User:{step.user}"
         if login.is_known and principal != connection.principal:
             raise LoginFailed(f"{connection.principal} cannot become {principal}")  # noqa: TRY301 - fails as others do
@@ -178,15 +205,13 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
     connection.principal, connection.groups = principal, step.groups
     login.token_id = step.token_id
     connection.admit()
-    login.succeed(_lifetime_ms(logins.config.session_max_ms, step.expires_s))
+    valid_ms = None if step.expires_s is None else max(1, round(step.expires_s * 1000) - logins.now_ms())
+    login.succeed(_lifetime_ms(logins.config.session_max_ms, valid_ms), valid_ms)
     return step
 
 
-def _lifetime_ms(session_max_ms: int, expires_s: float | None) -> int:
+def _lifetime_ms(session_max_ms: int, valid_ms: int | None) -> int:
     """How long a login lasts; 0 for as long as the connection."""
-    if expires_s is None:
+    if valid_ms is None:
         return session_max_ms
-    import time
-
-    left_ms = max(1, round((expires_s - time.time()) * 1000))
-    return min(left_ms, session_max_ms) if session_max_ms else left_ms
+    return min(valid_ms, session_max_ms) if session_max_ms else valid_ms

@@ -1,4 +1,4 @@
-"""Everything that logins need and share: verifiers, tokens, and what is counted of them."""
+"""Shared state of logins: verifiers, tokens and counters."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import secrets
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.core.errors import StorageError
-from ottla.core.security import LoginFailed
+from ottla.core.security import LoginFailed, PasswordExpired
 from ottla.net.sasl.decoys import Decoys, shapes_of
 from ottla.net.sasl.exchange import LoggedIn
 from ottla.net.sasl.guessing import Guessing
@@ -46,22 +47,29 @@ _KEY_BYTES: Final = 64
 
 
 class Logins:
-    def __init__(self, config: SecurityConfig, view: Callable[[], CatalogView], audit: Audit | None) -> None:
+    def __init__(
+        self,
+        config: SecurityConfig,
+        view: Callable[[], CatalogView],
+        audit: Audit | None,
+        now_ms: Callable[[], int],
+    ) -> None:
         self.config = config
+        self.now_ms = now_ms
         self.counts: Counter[str] = Counter()
-        """How many logins succeeded and failed, by mechanism and outcome."""
+        """The number of logins, by mechanism and outcome."""
         self._view = view
         self._audit = audit
         self._decoys = _decoys(view)
         self.check_room: Callable[[str], None] = lambda _: None
-        """Raises TooManyConnections if the user has as many connections as it may; set where there is a limit."""
+        """Raises TooManyConnections if the user's limit is reached; set if there is a limit."""
         self.find_token: FindToken | None = None
-        """Set where delegation tokens are served."""
-        self.passwords = Passwords(self._find, self._decoys)
+        """Set if delegation tokens are enabled."""
+        self.passwords = Passwords(self._find, self._decoys, now_ms)
         self._tokens = _tokens(config)
         self._reported: set[str] = set()
         self._guessing = Guessing()
-        # Of their own: whoever floods us with passwords must not hold up what waits for the disk.
+        # Separate threads: a flood of passwords must not block disk operations.
         self._threads = ThreadPoolExecutor(_THREADS, "ottla-login")
 
     def exchange(self, mechanism: str) -> Exchange:
@@ -79,21 +87,30 @@ class Logins:
         return exchange.take(message)
 
     async def by_password(self, user: str, password: str, peer: str) -> str:
-        """The principal; LoginFailed if that is not its password."""
+        """The principal; raises LoginFailed for a wrong password."""
         if not self.passwords.is_remembered(user, password):
             await self.counted("basic", peer, self._check_password(user, password, peer))
             self.noted("basic", f"User:{user}", peer)
         return f"User:{user}"
 
     async def by_token(self, token: str, peer: str) -> CheckedToken:
-        """Whose token it is; LoginFailed if it is not valid."""
+        """The token's principal; raises LoginFailed if it is invalid."""
         return await self.counted("bearer", peer, self.in_thread(lambda: self._known_tokens().check(token)))
 
     async def _check_password(self, user: str, password: str, peer: str) -> LoggedIn:
         await self.wait_for_turn(peer)
         if not await self.in_thread(lambda: self.passwords.is_right(user, password)):
             raise LoginFailed(f"wrong password for user {user!r}")
+        self.check_password_login(user, self.passwords.expires_s(user))
         return LoggedIn(user)
+
+    def check_password_login(self, user: str, expires_s: float | None) -> None:
+        """The password was right; raise LoginFailed if the user was deleted or the password has expired."""
+        if not self.passwords.is_known(user):
+            raise LoginFailed(f"user {user!r} was deleted")
+        if expires_s is not None and expires_s * 1000 <= self.now_ms():
+            when = datetime.fromtimestamp(expires_s, UTC).isoformat(timespec="seconds")
+            raise PasswordExpired(f"the password of user {user!r} expired at {when}: ask for a new one")
 
     async def counted(self, how: str, peer: str, checked: Awaitable[T]) -> T:
         try:
@@ -111,7 +128,7 @@ class Logins:
         return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def wait_for_turn(self, peer: str) -> None:
-        """An address that has failed often waits before its next attempt is looked at; LoginFailed if too many do."""
+        """Delay attempts of an address with many failures; raises LoginFailed if too many are waiting."""
         wait_s = self._guessing.wait_s(_host(peer), time.monotonic())
         if wait_s is None:
             raise LoginFailed("too many failed logins from this address")
@@ -123,12 +140,12 @@ class Logins:
         self._guessing.succeeded(_host(peer))
 
     def noted(self, mechanism: str, principal: str, peer: str) -> None:
-        """Write a login that succeeded to the audit log."""
+        """Audit a successful login."""
         if self._audit is not None:
             self._audit.logged_in(mechanism, principal, peer)
 
     async def failed(self, mechanism: str, peer: str, refused: LoginFailed) -> None:
-        """Noted, and held up: whoever guesses is to be slow."""
+        """Audit and delay a failed login, to slow down guessing."""
         self.counts[f"{mechanism} failed"] += 1
         self._guessing.failed(_host(peer), time.monotonic())
         if self._audit is not None:
@@ -138,7 +155,7 @@ class Logins:
             if len(self._reported) >= _MOST_REPORTED:
                 self._reported.clear()
             self._reported.add(host)
-            _logger.warning("a login with %s from %s failed: %s", mechanism, peer, refused)
+            _logger.warning("login failed: %s from %s: %s", mechanism, peer, refused)
         await asyncio.sleep(self.config.failed_login_delay_ms / 1000)
 
     def _find(self, user: str, mechanism: str) -> Verifier | None:
@@ -148,7 +165,7 @@ class Logins:
 
     def _known_tokens(self) -> Tokens:
         if self._tokens is None:
-            raise LoginFailed("tokens are not served: security.oauth_jwks is not set")
+            raise LoginFailed("tokens are not supported: security.oauth_jwks is not set")
         return self._tokens
 
 
@@ -157,7 +174,7 @@ def _host(peer: str) -> str:
 
 
 def ensure_decoy_key(catalog: Catalog) -> None:
-    """Draw the key of SCRAM decoys, unless this node or another has. It must outlive a restart."""
+    """Generate the key of SCRAM decoys, unless it exists. It must survive a restart."""
     if _DECOY_KEY in catalog.view.credentials:
         return
     try:

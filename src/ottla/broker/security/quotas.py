@@ -1,6 +1,6 @@
-"""Quotas: how many bytes, and how much of the broker's time, a user or client may take (Kafka's KIP-13 and KIP-124).
+"""Quotas of bytes and broker time per user and client (KIP-13, KIP-124).
 
-Whoever takes more is answered, told for how long that was too much, and not read from until then.
+Clients over quota are throttled: they get the response with a throttle time, and are not read from until it has passed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import structs
 
-from ottla.broker.answers import then
+from ottla.broker.requests.answers import then
 from ottla.net.rates import Bucket
 from ottla.storage.catalog.entries import QuotaEntity, QuotaEntityType
 from ottla.wire.apis import FETCH, PRODUCE, SHARE_FETCH
@@ -19,9 +19,9 @@ from ottla.wire.apis import FETCH, PRODUCE, SHARE_FETCH
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.storage.catalog.entries import Quota
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request, Response
@@ -55,7 +55,7 @@ class Quotas:
         return any(_is_for_address(entity) for entity in self._quotas())
 
     def connection_rate(self, host: str) -> float | None:
-        """How many connections this address may open in a second, if somebody has said so."""
+        """The limit of new connections per second of this address, if configured."""
         for name in (host, None):
             quota = self._quotas().get(QuotaEntity.of({_IP: name}))
             if quota is not None:
@@ -63,7 +63,7 @@ class Quotas:
         return None
 
     def limit(self, user: str, client_id: str, key: str) -> Limit | None:
-        """The quota that binds this client, which those share that it is for."""
+        """The quota of this client, shared by all clients to which it applies."""
         quotas = self._quotas()
         if quotas is not self._known_for or len(self._limits) >= _MOST_REMEMBERED:
             self._limits.clear()
@@ -77,7 +77,7 @@ class Quotas:
         for entity in _in_order(user, client_id):
             quota = quotas.get(entity)
             if quota is not None and key in quota.limits:
-                # A default is for each user, or each client, by itself.
+                # A default quota applies to each user, or each client, separately.
                 parts = dict(entity.parts)
                 who = entity, key, user if _USER in parts else "", client_id if _CLIENT in parts else ""
                 return Limit(quota.limits[key], self._buckets.setdefault(who, Bucket()))
@@ -115,7 +115,7 @@ class Quotas:
 
 
 def _in_order(user: str, client_id: str) -> tuple[QuotaEntity, ...]:
-    """Whose quota counts, the most specific first, as in Kafka."""
+    """The matching quota entities, the most specific first, as in Kafka."""
     return (
         QuotaEntity.of({_USER: user, _CLIENT: client_id}),
         QuotaEntity.of({_USER: user, _CLIENT: None}),

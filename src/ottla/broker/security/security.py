@@ -1,8 +1,8 @@
-"""All of a broker's security; where nothing is turned on, nothing of it is loaded."""
+"""All security features of a broker; disabled ones are not imported."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ottla.broker.answers import Handler
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
+    from ottla.broker.requests.answers import Handler
+    from ottla.broker.requests.served_api import ServedApi
     from ottla.broker.security.audit import Audit
     from ottla.broker.security.delegation_tokens import DelegationTokens
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
-    from ottla.broker.served_api import ServedApi
     from ottla.core.ids import Address
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
@@ -39,7 +39,7 @@ class Security:
             raise ConfigError(f"net.{wrong}") from None
         checks.check(self.listeners, self.config, has_users=self._has_users)
         self.asks_who = any(one.authenticates for one in self.listeners)
-        """Whether clients have to say who they are, at least where some of them come in."""
+        """Whether any listener authenticates its clients."""
         self.audit = self._open_audit()
         self.logins = self._make_logins()
         self.tokens = self._make_tokens()
@@ -47,7 +47,7 @@ class Security:
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
         if broker.cluster is None:
-            # One that is shared tells of changes in a thread of its own, and who follows it passes them on.
+            # A shared catalog notifies in a separate thread; its follower forwards the changes.
             broker.catalog.listen(self.changed)
 
     @property
@@ -55,11 +55,11 @@ class Security:
         return checks.warnings(self.listeners, self.config, has_users=self._has_users)
 
     def gate(self, listener: ListenerConfig) -> Answer:
-        """What answers on a listener where clients have to log in."""
+        """The gate of a SASL listener."""
         from ottla.broker.security.gate import Gate
 
         if self.logins is None:
-            raise RuntimeError("nobody can log in here")
+            raise RuntimeError("authentication is not enabled")
         return Gate(self._broker.dispatcher, self.logins, listener.mechanisms or ()).answer
 
     def http_tls(
@@ -87,19 +87,19 @@ class Security:
             raise ConfigError(f"http.tls: {wrong}") from None
 
     def user_in(self, certificate: Mapping[str, Any]) -> str | None:
-        """The user that a client's certificate names on a port that is not a Kafka listener."""
+        """The user in a client's certificate on a port that is not a Kafka listener."""
         from ottla.net.certificate_names import PrincipalRules
 
         return PrincipalRules(self.config.principal_rules, self.config.principal_sources).user_in(certificate)
 
     def start(self) -> None:
-        """Once there is a listener to tell of quotas, and to ask for connections."""
+        """Called once there is a listener, for quotas and connections."""
         self._apply_quotas()
         if self.logins is not None and self._broker.settings.net.max_connections_per_user:
             self.logins.check_room = self._broker.listener.check_room
 
     async def stop(self) -> None:
-        """Write what the audit log still holds, while the logs are open."""
+        """Flush the audit log while the logs are open."""
         if self.audit is not None:
             await self.audit.stop()
 
@@ -110,7 +110,7 @@ class Security:
             self.audit.close()
 
     def around(self, served: ServedApi, handler: Handler) -> Handler:
-        """The handler within its quotas, its rule and the audit log; just the handler, if none of them is on."""
+        """The handler wrapped in quotas, authorization and auditing, as far as they are enabled."""
         if self._quotas is not None and self._quotas.are_for_clients:
             handler = self._quotas.around(served.api, handler)
         if self.audit is not None and served.audit == "read" and self.config.audit_reads:
@@ -144,7 +144,7 @@ class Security:
         from ottla.broker.security.logins import Logins, ensure_decoy_key
 
         ensure_decoy_key(self._broker.catalog)
-        return Logins(self.config, lambda: self._broker.catalog.view, self.audit)
+        return Logins(self.config, lambda: self._broker.catalog.view, self.audit, self._broker.clock.now_ms)
 
     def _make_tokens(self) -> DelegationTokens | None:
         if self.logins is None or not self.config.delegation_token_secret:
@@ -180,17 +180,23 @@ class Security:
     def changed(self, change: Change) -> None:
         if isinstance(change.before or change.after, Quota):
             self._apply_quotas()
-        if isinstance(change.before, ScramCredential) and change.after is None and self.logins is not None:
-            user = change.before.user
-            if all((user, each) not in self._broker.catalog.view.credentials for each in ScramMechanism):
-                from ottla.broker.security.gate import end_logins
-
-                end_logins(list(self._broker.listener.connections), user)
-
+        if isinstance(change.before, ScramCredential) and self.logins is not None:
+            self._credential_changed(change.before, cast("ScramCredential | None", change.after), self.logins)
         if isinstance(change.before, DelegationToken) and change.after is None and self.logins is not None:
             from ottla.broker.security.gate import end_token_logins
 
             end_token_logins(list(self._broker.listener.connections), change.before.id)
+
+    def _credential_changed(self, before: ScramCredential, after: ScramCredential | None, logins: Logins) -> None:
+        from ottla.broker.security.gate import end_logins, shorten_logins
+
+        user, connections = before.user, list(self._broker.listener.connections)
+        if after is None:
+            if all((user, each) not in self._broker.catalog.view.credentials for each in ScramMechanism):
+                end_logins(connections, user)
+        elif after.expires_ms is not None and after.expires_ms != before.expires_ms:
+            left_s = (after.expires_ms - logins.now_ms()) / 1000
+            shorten_logins(connections, user, before.mechanism.name.replace("_", "-"), left_s)
 
     def _apply_quotas(self) -> None:
         if self._quotas is None and not self._broker.catalog.view.quotas:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.partition_facts import bounds
+from ottla.broker.interfaces.partition_facts import bounds
 from ottla.broker.share.coordinator import ShareCoordinator
 from ottla.broker.share.led_states import LedStates
 from ottla.broker.share.questions import StateQuestions

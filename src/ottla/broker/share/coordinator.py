@@ -11,10 +11,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import Refused
-from ottla.broker.coordinator_placement import CoordinatorPlacement
+from ottla.broker.coordinators.placement import CoordinatorPlacement
+from ottla.broker.interfaces.in_process_requests import Refused
 from ottla.broker.share.state_log import StateLog
-from ottla.broker.share.writing import Place
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ErrorCode, FencedLeaderEpoch, UnknownTopicOrPartition
 from ottla.share.records import state_name
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.broker.share.state_log import Kept
+    from ottla.broker.share.writing import Place
     from ottla.cluster.state import Cluster
     from ottla.share.config import ShareConfig
     from ottla.share.fates import Change
@@ -135,4 +135,4 @@ class ShareCoordinator:
         return kept
 
     async def _all_safe(self, partition: Partition) -> None:
-        await Place(self._broker, partition, partition.log.next_offset - 1).safe()
+        await partition.until_safe(partition.log.next_offset - 1)

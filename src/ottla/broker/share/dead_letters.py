@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import raise_refusal
-from ottla.broker.partition_facts import node_to_ask
+from ottla.broker.interfaces.in_process_requests import raise_refusal
+from ottla.broker.interfaces.partition_facts import node_to_ask
 from ottla.broker.share.writing import all_safe, append_batch
 from ottla.core.errors import OffsetOutOfRange
 from ottla.records.batch import read_header
@@ -46,7 +46,7 @@ async def write_letters(broker: Broker, shared: Shared, topic: str, dying: Seque
             letters.add(record, _headers(shared, record.offset, change))
     batches = letters.built()
     if broker.replication is None or node_to_ask(broker, target) == broker.replication.node_id:
-        await all_safe([append_batch(broker, target, batch) for batch in batches])
+        await all_safe([append_batch(target, batch) for batch in batches])
         return
     for batch in batches:
         await _produce_at(broker.replication, node_to_ask(broker, target), target, batch)

@@ -7,7 +7,7 @@ import logging
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.inflating import AT_ONCE_BYTES
+from ottla.broker.batches.inflating import AT_ONCE_BYTES
 from ottla.broker.share.dead_letters import write_letters
 from ottla.broker.share.shared import Shared
 from ottla.broker.share.states import states_of
@@ -15,7 +15,7 @@ from ottla.core.errors import ApiError, InvalidRequest
 from ottla.share.partition import Acknowledgement, Acquired
 from ottla.share.settings import reset_age_ms
 from ottla.share.spans import State
-from ottla.storage.timestamps import Effort, Unfinished
+from ottla.storage.segment_files.timestamps import Effort, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,8 +60,7 @@ class SharePartitions:
             task.cancel()
         await asyncio.gather(*burials, return_exceptions=True)
         for shared in self._shared.values():
-            for wait in tuple(shared.waits):
-                wait.give_up()
+            shared.waits.give_up()
         await self.states.stop()
 
     # Finding

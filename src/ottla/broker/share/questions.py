@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.asking import raise_refusal
-from ottla.broker.coordinator_placement import coordinator_in
-from ottla.broker.node_lines import NodeLines
+from ottla.broker.coordinators.placement import coordinator_in
+from ottla.broker.interfaces.in_process_requests import raise_refusal
+from ottla.broker.peers.peer_batcher import NodeLines
 from ottla.broker.share import state_answers
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ErrorCode, LeaderNotAvailable

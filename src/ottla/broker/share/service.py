@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import structs
 
-from ottla.broker.asking import Refused
+from ottla.broker.interfaces.in_process_requests import Refused
 from ottla.broker.share.partitions import SharePartitions
 from ottla.broker.share.writing import all_safe, append_records
 from ottla.broker.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.requests.waiting import Waiters
+
 if TYPE_CHECKING:
     import asyncio
 
     from ottla.broker.partition import Partition
-    from ottla.broker.waiting import ByteWait
     from ottla.share.formats import StateKey
     from ottla.share.partition import Change, SharePartition
 
@@ -20,7 +21,7 @@ class Shared:
         self.key = key
         self.rules = rules
         self.partition = partition
-        self.waits: set[ByteWait] = set()
+        self.waits = Waiters()
         self.wakes_at_ms: int | None = None
         self.dying: list[Change] = []
         """What is to become dead letters."""
@@ -28,8 +29,7 @@ class Shared:
 
     def wake(self) -> None:
         """There may be something to be had."""
-        for wait in tuple(self.waits):
-            wait.end()
+        self.waits.end()
 
     def follow_the_log(self) -> None:
         """What the log has lost, by retention or a power cut, nobody can be given."""

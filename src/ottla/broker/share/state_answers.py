@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.share.formats import StateKey
 from ottla.share.records import changes_of

@@ -10,8 +10,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import Refused
-from ottla.broker.replaying import Damaged, batches_of
+from ottla.broker.coordinators.replaying import Damaged, batches_of
+from ottla.broker.interfaces.in_process_requests import Refused
 from ottla.broker.share.writing import append_records
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ProtocolError
@@ -209,7 +209,8 @@ class StateLog:
                 self.kept[key].snapshot_epoch += 1
                 self._write_snapshot(key, self.kept[key])
         oldest = min(self.kept[key].snapshot_offset for _, key in here)
-        if partition.log.start_offset < oldest and (partition.replica is None or oldest < partition.high_watermark):
+        limit = partition.retention_limit
+        if partition.log.start_offset < oldest and (limit is None or oldest < limit):
             self._pruning.add(task := asyncio.get_running_loop().create_task(self._prune_to(partition, oldest)))
             task.add_done_callback(self._pruning.discard)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.delays import delays_in
-from ottla.broker.inflating import AT_ONCE_BYTES
+from ottla.broker.batches.delays import delays_in
+from ottla.broker.batches.inflating import AT_ONCE_BYTES
 from ottla.records.batch import read_header
 from ottla.records.compression import DecompressedTooLarge
 from ottla.share.partition import Acquired
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ottla.share.formats import StateKey
     from ottla.share.partition import Delay
     from ottla.share.settings import GroupSettings
-    from ottla.storage.txn_index import AbortedTransaction
+    from ottla.storage.segment_files.txn_index import AbortedTransaction
 
 _READS: Final = 32
 _LOOKED_BYTES: Final = 4 << 20

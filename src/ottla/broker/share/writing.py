@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.records.encode import BatchBuilder
 
 if TYPE_CHECKING:
@@ -25,12 +24,11 @@ class Written(Protocol):
 class Place(NamedTuple):
     """Where something was written."""
 
-    broker: Broker
     partition: Partition
     offset: int
 
     async def safe(self) -> None:
-        await until_safe(self.broker, self.partition, self.offset)
+        await self.partition.until_safe(self.offset)
 
 
 async def all_safe(written: Iterable[Written | None]) -> None:
@@ -45,11 +43,9 @@ def append_records(broker: Broker, partition: Partition, records: Iterable[KeyVa
     now_ms = broker.clock.now_ms()
     for key, value in records:
         builder.append(now_ms, key, value)
-    return append_batch(broker, partition, builder.build())
+    return append_batch(partition, builder.build())
 
 
-def append_batch(broker: Broker, partition: Partition, batch: bytearray) -> Place:
-    partition.check_can_append(ALL_REPLICAS)
-    appended = partition.log.append(batch, partition.leader_epoch)
-    partition.appended(len(batch))
-    return Place(broker, partition, appended.last_offset)
+def append_batch(partition: Partition, batch: bytearray) -> Place:
+    partition.check_can_append()
+    return Place(partition, partition.append(batch).last_offset)

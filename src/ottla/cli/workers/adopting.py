@@ -27,14 +27,14 @@ from ottla.cluster.nodes import (
 from ottla.cluster.operations import Node
 from ottla.cluster.state import NO_NODE, PartitionState
 from ottla.core.errors import DataDirError
-from ottla.storage import meta_properties
 from ottla.storage.catalog.database import CATALOG_FILE
 from ottla.storage.catalog.sqlite import SqliteCatalog
-from ottla.storage.checkpoints import LEADER_EPOCHS, read_epochs
 from ottla.storage.files import sync_folder
-from ottla.storage.folder_keys import check_keys
-from ottla.storage.folder_lock import LOCK
-from ottla.storage.meta_properties import META_PROPERTIES, WORKERS_FILE
+from ottla.storage.folder import meta_properties
+from ottla.storage.folder.checkpoints import LEADER_EPOCHS, read_epochs
+from ottla.storage.folder.folder_keys import check_keys
+from ottla.storage.folder.folder_lock import LOCK
+from ottla.storage.folder.meta_properties import META_PROPERTIES, WORKERS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

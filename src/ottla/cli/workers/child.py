@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from ottla.broker.inherited import Inherited
-from ottla.cli.logs import set_up_logging
-from ottla.cli.ready import ready_facts
-from ottla.cli.serve import serve_until_stopped
+from ottla.cli.server.logs import set_up_logging
+from ottla.cli.server.ready import ready_facts
+from ottla.cli.server.serve import serve_until_stopped
 from ottla.cluster.builtin.link import CatalogLink
 from ottla.cluster.state import NO_NODE
 from ottla.core.errors import OttlaError

@@ -10,8 +10,8 @@ from ottla.cli.workers.adopting import adopt, is_of_one_broker
 from ottla.cluster.builtin.keeper import Keeper
 from ottla.cluster.nodes import PARTITIONS, from_json
 from ottla.core.errors import DataDirError
-from ottla.storage.folder_lock import FolderLock
-from ottla.storage.meta_properties import WORKERS_FILE, may_be_in_an_empty_folder
+from ottla.storage.folder.folder_lock import FolderLock
+from ottla.storage.folder.meta_properties import WORKERS_FILE, may_be_in_an_empty_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

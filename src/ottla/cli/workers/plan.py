@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla.broker.surroundings import ANY_ADDRESS
+from ottla.broker.topology import ANY_ADDRESS
 from ottla.core.errors import ConfigError
 from ottla.net.listener_config import parse_listeners
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.cluster.builtin.config import WorkersConfig
     from ottla.dmqp.config import DmqpConfig
     from ottla.http.config import HttpConfig
-    from ottla.http.queue_config import QueuesConfig
+    from ottla.http.queues.config import QueuesConfig
     from ottla.http.registry_config import SchemaRegistryConfig
     from ottla.net.config import NetConfig
     from ottla.net.listener_config import ListenerConfig

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.broker.key_rotation import open_sealer
-from ottla.cli.ready import write_ready_file
+from ottla.broker.upkeep.key_rotation import open_sealer
+from ottla.cli.server.ready import write_ready_file
 from ottla.cli.workers.folder import WorkersFolder
 from ottla.cli.workers.plan import check, http_ports, shared_listeners, worker_configs
 from ottla.cli.workers.ports import Ports

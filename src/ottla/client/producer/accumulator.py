@@ -1,9 +1,9 @@
-"""Records into the batches that are being filled: the part of a send that runs for every record.
+"""Appends records to open batches: the part of a send that runs for every record.
 
-Compiled by Cython where a C compiler was at hand, otherwise run as it stands. Any thread may append. What is being
-filled changes under one lock, which is held for the time of a copy.
+Compiled by Cython if a C compiler is available, otherwise run as plain Python. Any thread may append. Open batches
+are changed under one lock, which is held for the time of a copy.
 
-An open batch is in its partition's `Filling`. Once it is sealed nobody adds to it, and it belongs to the event loop.
+An open batch is in its partition's `Filling`. A sealed batch is not changed any more, and belongs to the event loop.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ NO_PARTITION = cython.declare(cython.int, -1)
 @cython.freelist(256)
 @cython.cclass
 class Delivery:
-    """One record on its way: await it for a RecordMetadata, or to be told why there is none.
+    """One record in flight: await it for a RecordMetadata, or its error.
 
-    Awaiting makes its batch go at once. Many may be awaited together (asyncio.gather), and one more than once.
+    Awaiting sends its batch at once. Many may be awaited together (asyncio.gather), and one more than once.
     """
 
     batch = cython.declare(object, visibility="readonly")
@@ -73,7 +73,7 @@ class Delivery:
         return delivered(self.batch, self.index, self.timestamp).__await__()
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """For a thread without an event loop: block until it is known."""
+        """For a thread without an event loop: block until the outcome is known."""
         self._observe()
         return wait_until_delivered(self.batch, self.index, self.timestamp, timeout_s)
 
@@ -88,13 +88,13 @@ class Delivery:
 @cython.final
 @cython.cclass
 class Filling:
-    """What waits at a partition: the open batch and sealed ones, and how many more may begin."""
+    """The pending batches of a partition: the open one and sealed ones, and how many more may be started."""
 
     topic = cython.declare(object, visibility="readonly")
     partition = cython.declare(cython.int, visibility="readonly")
     max_bytes = cython.declare(cython.longlong, visibility="public")
     room = cython.declare(cython.int, visibility="public")
-    last_bytes = cython.declare(cython.longlong)  # the size of the last batch, which the next will have too
+    last_bytes = cython.declare(cython.longlong)  # the size of the last batch, as an estimate for the next
     batch = cython.declare(object, visibility="readonly")
     sealed = cython.declare(object, visibility="readonly")
     queue = cython.declare(object, visibility="public")
@@ -119,7 +119,7 @@ class Filling:
 @cython.final
 @cython.cclass
 class TopicBuffers:
-    """A topic's partitions, and which of them takes the records without a key for now."""
+    """A topic's partitions, and the current sticky partition for records without a key."""
 
     name = cython.declare(str, visibility="readonly")
     fillings = cython.declare(list, visibility="readonly")
@@ -148,7 +148,7 @@ class TopicBuffers:
         if self._partitioner is not None:
             chosen = self._partitioner(key, self.count)
             if not 0 <= chosen < self.count:
-                raise ValueError(f"the partitioner chose {chosen} of {self.count} partitions of {self.name}")
+                raise ValueError(f"the partitioner returned {chosen}; {self.name} has {self.count} partitions")
             return chosen
         if key is not None:
             return partition_of(key if type(key) is bytes else bytes(key), self.count)
@@ -160,10 +160,10 @@ class TopicBuffers:
 @cython.final
 @cython.cclass
 class Accumulator:
-    """Appends records to open batches, begins batches and seals them.
+    """Appends records to open batches, starts batches and seals them.
 
-    `wake(filling)` is called, in the appending thread and with the lock held, when a batch has begun or is full. It
-    may schedule something and must do nothing else.
+    `wake(filling)` is called, in the appending thread and with the lock held, when a batch was started or is full. It
+    may only schedule something.
     """
 
     topics = cython.declare(dict, visibility="readonly")
@@ -207,7 +207,7 @@ class Accumulator:
         timestamp_ms: SupportsIndex | None = None,
         headers: Headers = (),
     ) -> Delivery | None:
-        """Send if that needs no waiting; None, and nothing is sent, if it does. Any thread may call this."""
+        """Send if that needs no waiting; otherwise None, and nothing is sent. Thread-safe."""
         buffers: TopicBuffers | None = self.topics.get(topic)
         if buffers is None or self.is_closed or (partition is not None and not 0 <= partition < buffers.count):
             return None
@@ -224,9 +224,9 @@ class Accumulator:
         value: AnyBytes | None,
         headers: Headers = (),
     ) -> Delivery | None:
-        """Add a record to the partition, or to one of the partitioner's choice; None if there is no room for it."""
+        """Add a record to the partition, or to one chosen by the partitioner; None if all buffers are full."""
         if partition is not None and not 0 <= partition < topic.count:
-            what = f"{topic.name} has {topic.count} partitions, and {partition} is none of them"
+            what = f"no partition {partition} in topic {topic.name} (it has {topic.count})"
             raise UnknownTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, what)
         return self._add(topic, partition, timestamp_ms, key, value, headers)
 
@@ -255,7 +255,7 @@ class Accumulator:
         elif cython.compiled and type(timestamp) is int:
             at = timestamp
         else:
-            at = int64(timestamp)  # C would cut the fraction off a float without a word
+            at = int64(timestamp)  # C would silently truncate a float
         self._acquire()  # half the time of a with statement
         try:
             return self._append(topic, chosen, at, key, value, headers)
@@ -284,7 +284,7 @@ class Accumulator:
                 return self._append(topic, partition, timestamp, key, value, headers)
         if filling.room <= 0:
             if is_sticky:
-                topic.sticky = NO_PARTITION  # another may have room by the next attempt
+                topic.sticky = NO_PARTITION  # another may have free buffers by the next attempt
             return None
         self._begin(filling, timestamp, key, value, headers)
         return _delivery(filling, timestamp)
@@ -301,8 +301,8 @@ class Accumulator:
         if builder.size > builder.max_bytes:
             raise RecordTooLarge(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"a record of {builder.size} bytes for {filling.topic.name}, and a batch may have "
-                f"{filling.max_bytes} (send less at once, or raise producer_max_bytes)",
+                f"a record of {builder.size} bytes for {filling.topic.name} exceeds the maximum batch size of "
+                f"{filling.max_bytes} (send smaller records, or raise producer_max_bytes)",
             )
         urge = partial(self._wake, filling)
         filling.batch = Batch(filling.topic.name, filling.partition, builder, self._clock(), urge)
@@ -322,7 +322,7 @@ class Accumulator:
             topic.sticky = NO_PARTITION
 
     def seal(self, filling: Filling) -> None:
-        """Close the open batch, if there is one, though it is not full."""
+        """Seal the open batch, if any, although it is not full."""
         with self._lock:
             if filling.batch is not None:
                 self._close(filling)
@@ -333,7 +333,7 @@ class Accumulator:
             return [*filling.sealed] if filling.batch is None else [*filling.sealed, filling.batch]
 
     def put(self, filling: Filling, batch: Batch) -> None:
-        """Add a batch that was filled elsewhere, after everything that was appended before."""
+        """Add a batch that was filled elsewhere, after everything appended before."""
         with self._lock:
             if filling.batch is not None:
                 self._close(filling)
@@ -342,7 +342,7 @@ class Accumulator:
             self._wake(filling)
 
     def give_back(self, filling: Filling, buffers: int) -> None:
-        """So many batches of this partition are done, and others may begin in their place."""
+        """This many batches of the partition are done, and others may be started in their place."""
         with self._lock:
             filling.room += buffers
 
@@ -353,7 +353,7 @@ def _serialized(serializer: Serializer[Any], thing: object, what: str, topic: st
     except ClientError:
         raise
     except Exception as failed:
-        raise SerializationFailed(f"a {what} for {topic} cannot be serialized: {failed}") from failed
+        raise SerializationFailed(f"could not serialize a {what} for {topic}: {failed}") from failed
 
 
 @cython.cfunc

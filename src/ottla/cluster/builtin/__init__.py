@@ -1,1 +1,1 @@
-"""The catalog of the workers of one machine: kept by their supervisor, in a file, without ZooKeeper."""
+"""The catalog of the workers of one machine: stored in a file by their supervisor, without ZooKeeper."""

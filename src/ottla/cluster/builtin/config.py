@@ -1,4 +1,4 @@
-"""What can be set about the workers that share a machine."""
+"""Settings of the workers of one machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ _MOST_WORKERS: Final = 256
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkersConfig:
     count: int = 0
-    """How many broker processes share this machine and its Kafka port, each leading some partitions. 0 for one broker
-    without a supervisor."""
+    """The number of broker processes that share this machine and its Kafka port, each leading some partitions. 0 runs
+    one broker without a supervisor."""
     first_port: int = 0
-    """The first of the workers' own Kafka ports, one for each worker and listener; 0 for the ports that follow the
-    highest listener's, or free ones if that is a free one itself."""
+    """The first of the workers' separate Kafka ports, one per worker and listener; 0 uses the ports after the highest
+    listener port, or free ports if that one is 0."""
     first_http_port: int = 0
-    """Worker 0 serves http.port. With this the others serve HTTP too, with their own /metrics, from this port on."""
+    """Worker 0 serves http.port. With this, the other workers serve HTTP with their /metrics as well, from this port
+    on."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.count <= _MOST_WORKERS:

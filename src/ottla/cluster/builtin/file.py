@@ -1,4 +1,4 @@
-"""The file that the built-in catalog is kept in: SQLite, synced on every commit. What goes with a session is not."""
+"""The SQLite file of the built-in catalog, synced on every commit. Ephemeral nodes are not stored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.cluster.operations import Node
 from ottla.core.errors import DataDirError
 from ottla.storage.catalog.database import transaction
 from ottla.storage.files import sync_folder
-from ottla.storage.meta_properties import WORKERS_FILE
+from ottla.storage.folder.meta_properties import WORKERS_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,18 +34,18 @@ class CatalogFile:
     """The caller holds the lock on the folder."""
 
     def __init__(self, folder: Path) -> None:
-        """DataDirError if it cannot be used."""
+        """Raises DataDirError if it is unusable."""
         path = folder / WORKERS_FILE
         try:
-            # It will hold the verifiers of passwords; SQLite gives its side files the mode of this one.
+            # It will contain password verifiers; SQLite's side files get the mode of this one.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             sync_folder(folder)
             self._db = sqlite3.connect(path, timeout=0, isolation_level=None)
             _prepare(self._db, path)
             self.first_change = self._count_opening() * _CHANGES_PER_OPENING
-            """Changes are numbered from here on: numbers of an earlier opening do not come again."""
+            """Changes are numbered from here on: numbers of an earlier opening are not used again."""
         except (OSError, sqlite3.Error) as refused:
-            raise DataDirError(f"{path} cannot be used: {refused}") from refused
+            raise DataDirError(f"could not open {path}: {refused}") from refused
 
     def _count_opening(self) -> int:
         with transaction(self._db):
@@ -58,7 +58,7 @@ class CatalogFile:
         return {path: Node(data, version, created) for path, data, version, created in rows}
 
     def write(self, changes: Changes) -> None:
-        """On the disk when it returns; StorageError, and nothing of it is there, if that cannot be."""
+        """Durable when it returns; raises StorageError and changes nothing on failure."""
         gone = [(path,) for path, node in changes.items() if node is None]
         kept = [
             (path, node.data, node.version, node.created)
@@ -86,6 +86,6 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
             for statement in _SCHEMA:
                 db.execute(statement)
     elif db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-        raise DataDirError(f"{path} is a SQLite database, but not one that Ottla made")
+        raise DataDirError(f"{path} is a SQLite database of another application")
     elif known > _FORMAT:
         raise DataDirError(f"{path} has the format {known} of a newer Ottla; this one reads {_FORMAT}")

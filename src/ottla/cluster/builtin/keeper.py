@@ -1,7 +1,7 @@
-"""Keeps the catalog of the workers, in the supervisor's event loop.
+"""Serves the workers' catalog, in the supervisor's event loop.
 
-A session is a connection: it lasts as long as both processes have it open, and the kernel tells at once when one ends.
-So nobody has to be waited for.
+A session is a connection: it ends when either process closes it or dies, and the kernel reports that at once, so
+session timeouts are not needed.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 class Keeper:
     def __init__(self, folder: Path) -> None:
-        """The caller holds the lock on the folder; DataDirError if the catalog in it cannot be used."""
+        """The caller holds the lock on the folder; raises DataDirError if its catalog is unusable."""
         self._file = CatalogFile(folder)
         self.tree = Tree(self._file.read(), self._file.first_change)
         self._session_ids = itertools.count(self._file.first_change + 1)
         self._watchers: defaultdict[Event, set[_Session]] = defaultdict(set)
 
     async def serve(self, connection: socket.socket) -> None:
-        """One worker, for as long as it is there."""
+        """The connection of one worker."""
         reader, writer = await asyncio.open_connection(sock=connection)
         session = _Session(next(self._session_ids), writer)
         session.tell(Welcome(session.id))
@@ -90,7 +90,7 @@ class Keeper:
     def _commit(self, request: Commit, session: _Session) -> Answer:
         try:
             changes = self.tree.plan(unpack(request.operations), session.id)
-            # On the disk first: what anybody has seen must not be taken back by a crash.
+            # Durable first: a crash must not take back what a client has seen.
             self._file.write(changes)
         except Conflict as conflict:
             return Misfit(request.id, conflict.index)
@@ -120,6 +120,6 @@ class _Session:
         self._writer = writer
 
     def tell(self, message: Told) -> None:
-        # Of one that has ended the end may be noticed later than what is told to all.
+        # The end of a session may be noticed later than the notification is sent.
         if not self._writer.is_closing():
             self._writer.write(framed(message))

@@ -1,6 +1,6 @@
-"""A worker's connection to the catalog that its supervisor keeps.
+"""A worker's connection to the catalog of its supervisor.
 
-There is one for each worker, and it is never opened again: without it the supervisor is gone, or this worker is to go.
+Each worker has one and never reopens it: without it either the supervisor has died, or this worker must stop.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from ottla.cluster.operations import Node, Operation
     from ottla.cluster.store import OnChildren, OnFailure, OnNode, OnWatched
 
-_LOST: Final = "the supervisor of the workers is gone"
+_LOST: Final = "lost the connection to the supervisor"
 _NO_SESSION: Final = 0
 
 
 class CatalogLink:
-    """See `cluster.store.Store` for what each method promises."""
+    """See `cluster.store.Store` for the contract of each method."""
 
     def __init__(self, connection: socket.socket, timeout_s: float) -> None:
         self.timeout_s = timeout_s
@@ -63,7 +63,7 @@ class CatalogLink:
         self._listeners: list[Callable[[Session], None]] = []
         self._is_closed = False
         self._welcomed = threading.Event()
-        # Held while a question is numbered and sent: they are answered in this order.
+        # Held while a request is numbered and sent: responses come in this order.
         self._asking = threading.Lock()
         self._reader = threading.Thread(target=self._read_all, name="ottla-catalog", daemon=True)
 
@@ -71,12 +71,12 @@ class CatalogLink:
         self._reader.start()
         if not self._welcomed.wait(self.timeout_s) or not self.is_connected:
             self.close()
-            raise ConfigError("the supervisor of the workers does not answer")
+            raise ConfigError("the supervisor does not respond")
 
     def close(self) -> None:
         self._is_closed = True
         with suppress(OSError):
-            # Not just closed: the reader would wait on.
+            # close() alone would leave the reader waiting.
             self._connection.shutdown(socket.SHUT_RDWR)
         if self._reader.ident is not None and self._reader is not threading.current_thread():
             self._reader.join()
@@ -85,7 +85,7 @@ class CatalogLink:
     def listen(self, listener: Callable[[Session], None]) -> None:
         self._listeners.append(listener)
 
-    # Asking
+    # Requests
 
     def look(self, path: str, found: OnNode, failed: OnFailure, watch: OnWatched | None = None) -> None:
         def answered(answer: Answer | None) -> None:
@@ -142,10 +142,10 @@ class CatalogLink:
         try:
             return result.result(self.timeout_s)
         except NoAnswer:
-            raise Disconnected("the supervisor of the workers did not answer in time") from None
+            raise Disconnected("the supervisor did not respond in time") from None
 
     def _ask(self, question: Callable[[int], Request], answered: Callable[[Answer | None], None]) -> None:
-        """`answered` gets None if there will be no answer."""
+        """`answered` gets None if no response will come."""
         with self._asking:
             number = next(self._numbers)
             self._waiting[number] = answered
@@ -154,13 +154,13 @@ class CatalogLink:
                     self._connection.sendall(framed(question(number)))
                     return
             except OSError:
-                # The reader finds out, and tells everybody who waits.
+                # The reader notices, and fails all pending requests.
                 return
         if self._waiting.pop(number, None) is not None:
             answered(None)
 
     def _watch(self, aspect: Aspect, path: str, watch: OnWatched) -> None:
-        """Equal ones are told once. In the reader's thread, as all that looks at watches."""
+        """Duplicates are notified once. Runs in the reader's thread, as does all access to watches."""
         self._watches.setdefault(Event(aspect, path), set()).add(watch)
 
     # In the reader's thread

@@ -1,4 +1,4 @@
-"""What a worker and its supervisor say to each other about the catalog: MessagePack, each with its length before it."""
+"""Messages between workers and their supervisor's catalog: length-prefixed MessagePack."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Welcome(msgspec.Struct, array_like=True, tag="welcome"):
 
 
 class Found(msgspec.Struct, array_like=True, tag="found"):
-    """A node, or none."""
+    """A node, or None."""
 
     id: int
     node: Node | None
@@ -62,7 +62,7 @@ class Done(msgspec.Struct, array_like=True, tag="done"):
 
 
 class Misfit(msgspec.Struct, array_like=True, tag="misfit"):
-    """Nothing was done: the operation at this index did not fit."""
+    """Nothing was changed: the operation at this index failed."""
 
     id: int
     index: int
@@ -74,7 +74,7 @@ class Failed(msgspec.Struct, array_like=True, tag="failed"):
 
 
 class Changed(msgspec.Struct, array_like=True, tag="changed"):
-    """Something that was watched."""
+    """A watch fired."""
 
     aspect: Aspect
     path: str

@@ -1,4 +1,4 @@
-"""Nodes by path, with ZooKeeper's rules: versions, parents, sessions that nodes go with. In memory, and pure."""
+"""Nodes by path, with ZooKeeper's rules: versions, parents, ephemeral nodes. In memory, and pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ottla.cluster.operations import Operation
 
 Changes: TypeAlias = "dict[str, Node | None]"
-"""What is at a path now; None for a node that is gone."""
+"""The new node at each path; None if it was deleted."""
 
 
 class Aspect(Enum):
-    """What of a node can be watched."""
+    """The aspects of a node that can be watched."""
 
     ITSELF = "itself"
     CHILDREN = "children"
@@ -30,11 +30,11 @@ class Event(NamedTuple):
 
 class Tree:
     def __init__(self, nodes: Mapping[str, Node], last_change: int) -> None:
-        """`last_change` numbers the changes, which number what they create: never the same twice."""
+        """`last_change` is the number of the last change; numbers are never reused."""
         self._nodes: dict[str, Node] = {"/": Node(b"", 0, 0)}
         self._children: dict[str, set[str]] = {"/": set()}
         self._last_change = last_change
-        # A parent's path is the beginning of its children's, so it comes before them.
+        # A parent's path is a prefix of its children's, so it sorts before them.
         for path in sorted(nodes):
             self._put(path, nodes[path])
 
@@ -46,13 +46,13 @@ class Tree:
         return None if names is None else sorted(names)
 
     def owned_by(self, session_id: int) -> list[str]:
-        """The nodes that go with this session."""
+        """The ephemeral nodes of this session."""
         return [path for path, node in self._nodes.items() if node.owner == session_id]
 
     # Changing
 
     def plan(self, operations: Sequence[Operation], session_id: int) -> Changes:
-        """What is different once all of these are done; Conflict if one does not fit. Nothing is done yet."""
+        """The changes by these operations, not applied yet; raises Conflict if one fails."""
         changes: Changes = {}
         for index, operation in enumerate(operations):
             if not self._fits(operation, changes):
@@ -70,7 +70,7 @@ class Tree:
         return changes
 
     def apply(self, changes: Changes) -> list[Event]:
-        """Do what was planned; who is told of it."""
+        """Apply planned changes; returns the watches to notify."""
         self._last_change += 1
         events: list[Event] = []
         for path, node in changes.items():

@@ -1,1 +1,1 @@
-"""Replication: the rules by which copies of a partition stay the same. Event and time in, decisions out."""
+"""The pure rules of replication: events and time in, decisions out."""

@@ -1,4 +1,4 @@
-"""What can be set about replication."""
+"""Settings of replication."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationConfig:
     replica_lag_time_max_ms: int = 30_000
-    """A replica that has not caught up with its leader for this long is no longer in sync."""
+    """A replica that has not caught up with its leader for this long leaves the ISR."""
     replica_fetch_wait_max_ms: int = 500
-    """How long a leader keeps a follower's fetch when there is nothing new."""
+    """How long a leader holds a follower's fetch when there are no new records."""
     replica_fetch_max_bytes: int = 1 << 20
-    """How much a follower asks for of one partition at a time."""
+    """The maximum bytes of one partition in a follower's fetch."""
     replica_fetch_response_max_bytes: int = 10 << 20
-    """How much a follower asks for at a time."""
+    """The maximum bytes of a follower's fetch."""
     replica_fetch_backoff_ms: int = 200
-    """How long a follower waits after something went wrong."""
+    """How long a follower waits after an error."""
     high_watermark_checkpoint_interval_ms: int = 5_000
-    """How often it is noted how far partitions are committed."""
+    """How often high watermarks are checkpointed."""
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

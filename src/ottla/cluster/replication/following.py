@@ -1,7 +1,7 @@
-"""How a follower finds back to its leader's log: where to cut its own, and where to begin anew.
+"""How a follower reconciles its log with its leader's: where to truncate, and when to start over.
 
-A follower's fetch says in which epoch its last record was written. If the leader's log has something else there, its
-answer names the largest epoch that both may have and where that one ended (KIP-101, KIP-279, KIP-595).
+A follower's fetch contains the leader epoch of its last record. If the leader's log diverges there, its
+response has the largest epoch that both may have and its end offset (KIP-101, KIP-279, KIP-595).
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Remove this offset and all behind it."""
+    """Truncate to this offset."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Nothing here is of use: forget it all and begin at this offset."""
+    """Discard the whole log and start at this offset."""
 
     offset: int
 
 
 def truncation_point(epochs: LeaderEpochs, end_offset: int, leader_epoch: int, leader_end: int) -> int:
-    """Up to where this log may agree with a leader whose `leader_epoch` ended at `leader_end`.
+    """The offset up to which this log may agree with a leader whose `leader_epoch` ended at `leader_end`.
 
-    Always below `end_offset` for an epoch and an end that a leader names, so that asking again comes to an end.
+    Always below `end_offset` for an epoch and an end offset that a leader returns, so that the search terminates.
     """
     epoch, end = epochs.end_of(leader_epoch, end_offset)
     if epoch < 0:
@@ -39,13 +39,13 @@ def truncation_point(epochs: LeaderEpochs, end_offset: int, leader_epoch: int, l
 
 
 def when_out_of_range(end_offset: int, leader_start: int, leader_end: int) -> Truncate | Restart:
-    """What to do when the leader has no place for `end_offset`, given what it has."""
+    """How to continue when `end_offset` is out of the leader's range."""
     if end_offset > leader_end:
         return Truncate(leader_end)
-    # Either the leader has deleted what would come next, or it knows nothing of the epoch that ours ends with.
+    # Either the leader has deleted the next records, or it does not know the epoch of our last record.
     return Restart(leader_start)
 
 
 def followed_high_watermark(own: int, leader_high_watermark: int, end_offset: int) -> int:
-    """What a follower may take for committed: what its leader does, as far as it has it."""
+    """The follower's high watermark: its leader's, limited by its own end offset."""
     return max(own, min(leader_high_watermark, end_offset))

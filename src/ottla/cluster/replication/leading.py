@@ -1,18 +1,19 @@
-"""What the leader of a partition knows of its copies: how far each is, who is in sync, what is committed.
+"""The leader's view of its replicas: the progress of each, the ISR, and the high watermark.
 
-A record is committed once every replica in sync has it. It then survives the leader, because only a replica in sync
-may lead next. So these hold at every moment:
+A record is committed once every in-sync replica has it. It then survives the leader, because only an in-sync replica
+may become the next leader. Invariants:
 
-- The high watermark never goes back, and never passes what a member of the in-sync set has. While a change of that
-  set is under way, both the old and the new members count (the "maximal" set): nobody knows yet which of them the
-  next leader is chosen from.
-- A replica joins only when it has all that is committed. That is what is below the high watermark, which may lag right
-  after an election, and what the log held when this leader's epoch began. And only when its log starts no earlier than
-  the leader's: else what DeleteRecords removed would be back with it.
-- A replica joins by what it said in its present registration: a broker that has started again may have lost the rest.
-- A replica that is about to join is waited for like a member: else one that follows closely never joins under load.
+- The high watermark never goes back, and never exceeds the end offset of any ISR member. While an ISR change is
+  pending, both old and new members count (the "maximal" ISR): it is unknown from which of them the next leader is
+  elected.
+- A replica joins only when it has all committed records: those below the high watermark, which may lag right
+  after an election, and those that the log had when this leader's epoch began. And only when its log starts no earlier
+  than the leader's: otherwise records removed by DeleteRecords would come back with it.
+- A replica joins by fetches of its current registration: a restarted broker may have lost records.
+- A replica that is about to join counts like a member: otherwise a close follower would never join under load.
 - Nothing is committed while there are eligible replicas, which left the ISR when it fell below min.insync.replicas: so
-  they have all that was committed, and may lead if the rest of the ISR is lost (KIP-966).
+  they have all committed records, and may become leader if the rest of the ISR is lost (KIP-966). DeleteRecords waits
+  for them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NEVER_MS: Final = -(1 << 62)
 
 
 class Follower:
-    """A replica on another node, as its fetches show it."""
+    """A follower's progress, as seen in its fetches."""
 
     __slots__ = ("broker_epoch", "caught_up_ms", "end_offset", "fetched_ms", "leader_end_then", "start_offset")
 
@@ -38,18 +39,18 @@ class Follower:
         self.end_offset = NO_OFFSET
         self.start_offset = NO_OFFSET
         self.caught_up_ms = caught_up_ms
-        """The last moment at which it was known to have all that the leader had."""
+        """The last time at which it was known to be caught up."""
         self.fetched_ms = _NEVER_MS
         self.leader_end_then = 0
         self.broker_epoch = NO_EPOCH
-        """Of the registration in which it fetched last."""
+        """The broker epoch of its last fetch."""
 
     def fetched(self, end_offset: int, start_offset: int, leader_end: int, now_ms: int) -> None:
-        """It asks for what follows `end_offset`, so it has what is below."""
+        """It fetches from `end_offset`, so it has the records below."""
         if end_offset >= leader_end:
             self.caught_up_ms = now_ms
         elif end_offset >= self.leader_end_then:
-            # Not what there is now, but all that there was when it asked last.
+            # Not the current end offset, but the one at its previous fetch.
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
         self.end_offset = end_offset
         self.start_offset = start_offset
@@ -61,7 +62,7 @@ class Follower:
 
 
 class Leading:
-    """One partition in one leader epoch. `end_offset` is always that of the leader's own log."""
+    """One partition in one leader epoch. `end_offset` is always that of the leader's log."""
 
     def __init__(
         self, state: PartitionState, end_offset: int, high_watermark: int, *, lag_ms: int, now_ms: int
@@ -72,12 +73,12 @@ class Leading:
         self.high_watermark = min(high_watermark, end_offset)
         self.replicas = state.replicas
         self.isr = frozenset(state.isr)
-        self.has_eligible = bool(state.eligible)
+        self.eligible = frozenset(state.eligible)
         self.version = state.version
         self.proposed: frozenset[int] | None = None
-        """The change that was asked for and is not known to have happened or not."""
+        """The pending ISR change, with unknown outcome."""
         self.present: Mapping[int, int] = {}
-        """The brokers that are registered, so that they may join, and their epochs."""
+        """The broker epochs of the registered brokers, which may join."""
         self._lag_ms = lag_ms
         self.followers = {
             node: Follower(now_ms if node in self.isr else _NEVER_MS) for node in state.replicas if node != self.node_id
@@ -89,16 +90,16 @@ class Leading:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that former leaders may have committed is known to be committed (KIP-207)."""
+        """Whether everything that former leaders may have committed is known to be committed (KIP-207)."""
         return self.high_watermark >= self.epoch_start
 
     def has_enough(self, min_insync_replicas: int) -> bool:
         return len(self.isr) >= min(min_insync_replicas, len(self.replicas))
 
-    # What happens
+    # Events
 
     def is_stale(self, node: int, broker_epoch: int) -> bool:
-        """Whether this broker has registered again since: what it had then may be lost (KIP-903)."""
+        """Whether this broker has registered again since: its earlier records may be lost (KIP-903)."""
         follower = self.followers.get(node)
         last = NO_EPOCH if follower is None else follower.broker_epoch
         return broker_epoch < max(last, self.present.get(node, NO_EPOCH))
@@ -106,15 +107,15 @@ class Leading:
     def fetched(  # noqa: PLR0913
         self, node: int, offset: int, start_offset: int, end_offset: int, now_ms: int, broker_epoch: int = NO_EPOCH
     ) -> None:
-        """A replica asks for what follows `offset`, in this leader epoch and in agreement about what comes before."""
+        """A replica fetches from `offset`, in this leader epoch and with a matching log before it."""
         follower = self.followers.get(node)
         if follower is not None and not self.is_stale(node, broker_epoch):
             follower.broker_epoch = broker_epoch
             follower.fetched(offset, start_offset, end_offset, now_ms)
 
     def advance(self, end_offset: int, now_ms: int) -> bool:
-        """Raise the high watermark as far as it may be; whether it has moved."""
-        if self.has_eligible:
+        """Advance the high watermark as far as possible; whether it has moved."""
+        if self.eligible:
             return False
         members = self.maximal_isr
         committed = end_offset
@@ -134,16 +135,16 @@ class Leading:
         return is_known and follower.is_caught_up(end_offset, now_ms, self._lag_ms)
 
     def changed(self, state: PartitionState) -> None:
-        """The cluster says so, in this leader epoch: what was proposed has happened, or never will."""
+        """The catalog's state in this leader epoch: the proposed change was applied, or never will be."""
         if state.version <= self.version:
             return
         left = self.isr.difference(state.isr)
         self.version = state.version
         self.isr = frozenset(state.isr)
-        self.has_eligible = bool(state.eligible)
+        self.eligible = frozenset(state.eligible)
         self.proposed = None
         self.replicas = state.replicas
-        # One that has left has to show itself again before it is waited for: it may be dead.
+        # A replica that left must fetch again before it counts: it may be dead.
         self.followers = {
             node: self.followers[node] if node in self.followers and node not in left else Follower(_NEVER_MS)
             for node in state.replicas
@@ -151,15 +152,15 @@ class Leading:
         }
 
     def low_watermark(self, start_offset: int) -> int:
-        """Where the logs of all in-sync replicas start, or later; NO_OFFSET if one has not told yet."""
-        members = self.maximal_isr
+        """The earliest log start offset of all replicas that may become leader; NO_OFFSET if one is unknown."""
+        members = self.maximal_isr | self.eligible
         told = (follower.start_offset for node, follower in self.followers.items() if node in members)
         return min((start_offset, *told))
 
-    # Who is in sync
+    # The ISR
 
     def with_joining(self, node: int, start_offset: int) -> frozenset[int] | None:
-        """The in-sync set with this one, which has just fetched, if it may join."""
+        """The ISR with this replica, which has just fetched, if it may join."""
         follower = self.followers.get(node)
         if self.proposed is not None or follower is None or node in self.isr:
             return None
@@ -170,7 +171,7 @@ class Leading:
         return self.isr | {node}
 
     def without_late(self, end_offset: int, now_ms: int) -> frozenset[int] | None:
-        """The in-sync set without those who fell behind, if any did."""
+        """The ISR without replicas that fell behind, if any."""
         if self.proposed is not None:
             return None
         kept = self.isr - frozenset(self._late(end_offset, now_ms))
@@ -184,15 +185,16 @@ class Leading:
 
     @property
     def lost(self) -> frozenset[int]:
-        """Those below the high watermark, which once were further than now: they lost data, and must not lead."""
+        """Replicas below the high watermark that once were ahead of their current position: they lost data and must not
+        lead."""
         return frozenset(
             node for node, each in self.followers.items() if NO_OFFSET < each.end_offset < self.high_watermark
         )
 
     def epochs_of(self, isr: Iterable[int]) -> dict[int, int]:
-        """With each member the broker epoch in which it fetched last."""
+        """Each member with the broker epoch of its last fetch."""
         return {node: self.followers[node].broker_epoch if node in self.followers else NO_EPOCH for node in isr}
 
     def propose(self, isr: frozenset[int]) -> None:
-        """From now on, until the cluster has spoken, both sets count."""
+        """Both ISRs count until the catalog confirms one of them."""
         self.proposed = isr

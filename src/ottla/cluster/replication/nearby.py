@@ -1,4 +1,4 @@
-"""From which replica a consumer should read (KIP-392): one in its own rack that has what it wants."""
+"""Fetching from the closest replica (KIP-392): an in-sync replica in the consumer's rack that has the offset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def preferred_read_replica(leading: Leading, brokers: Mapping[int, BrokerInfo], rack: str, offset: int) -> int | None:
-    """The one in sync in this rack that is furthest; None if the leader is as good."""
+    """The most advanced in-sync replica in this rack; None to read from the leader."""
     if not rack or _rack_of(brokers, leading.node_id) == rack:
         return None
     there = [

@@ -1,7 +1,7 @@
-"""How fast replicas that catch up may be copied. Pure rules: the time is an argument.
+"""Throttling of replicas that catch up. Pure rules: the time is an argument.
 
-What was taken is owed, and paid off at the rate. Only who owes nothing may take more: over any stretch of time it is no
-more than the rate, and one fetch.
+Transferred bytes are a debt that is paid off at the rate. A transfer may start only without debt: over any period the
+total is at most the rate, plus one fetch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Throttle:
         self._since_s = now_s
 
     def wait_s(self, rate: float, now_s: float) -> float:
-        """How long until more may be taken; 0.0 for now."""
+        """The delay until more may be transferred; 0.0 for now."""
         left = self._left(rate, now_s)
         if left <= 0:
             return 0.0
@@ -38,10 +38,10 @@ class Throttle:
 
 
 def most_at_once(most: int, rate: float) -> int:
-    """Little at a time: what is taken at once is what the rate may be passed by."""
+    """Small fetches: the rate is exceeded by at most one."""
     return max(1, min(most, int(rate * _STEP_S)))
 
 
 def is_listed(throttled: Sequence[str], partition: int, node: int) -> bool:
-    """Whether leader or follower.replication.throttled.replicas names this one: `partition:node` each, or all."""
+    """Whether leader or follower.replication.throttled.replicas contains this one: `partition:node` each, or `*`."""
     return ALL in throttled or f"{partition}:{node}" in throttled

@@ -13,9 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 
 from ottla.core.errors import ApiError, ErrorCode
-from ottla.http.bodies import BodyRefused
-from ottla.http.endpoints import Endpoint, others
-from ottla.http.problems import Problem, problem_of
+from ottla.http.framework.bodies import BodyRefused
+from ottla.http.framework.endpoints import Endpoint, others
+from ottla.http.framework.problems import Problem, problem_of
 from ottla.http.registry import schemas, settings, subjects
 from ottla.http.registry.calls import RegistryCall
 from ottla.http.registry.store import Store
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from ottla.http.endpoints import Door
+    from ottla.http.framework.endpoints import Door
 
 _logger: Final = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
-from ottla.http.endpoints import Call, Endpoint
+from ottla.http.framework.endpoints import Call, Endpoint
 from ottla.registry import refusals
 from ottla.registry.errors import Refusal
 from ottla.registry.given import metadata_in, references_in, rule_set_in
@@ -17,7 +17,7 @@ from ottla.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, beside, in_co
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from ottla.http.endpoints import Door
+    from ottla.http.framework.endpoints import Door
     from ottla.http.registry.store import Store
     from ottla.registry.model import Json, Version
     from ottla.registry.state import State

@@ -13,10 +13,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.broker.administration import NewTopic
-from ottla.broker.answers import settled
-from ottla.broker.asking import LocalClient, Refused, raise_refusal
-from ottla.broker.fetched import fetch, records_in
-from ottla.broker.partition_facts import bounds
+from ottla.broker.interfaces.fetched import fetch, records_in
+from ottla.broker.interfaces.in_process_requests import LocalClient, Refused, raise_refusal
+from ottla.broker.interfaces.partition_facts import bounds
+from ottla.broker.requests.answers import settled
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.records.encode import BatchBuilder
 from ottla.registry import records

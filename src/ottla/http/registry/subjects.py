@@ -12,6 +12,7 @@ from ottla.registry import changes, refusals
 from ottla.registry.changes import Registration
 from ottla.registry.errors import Refusal
 from ottla.registry.lookup import look_up
+from ottla.registry.model import PROTOBUF
 from ottla.registry.resolving import parsed_version
 from ottla.registry.subjects import beside
 
@@ -134,6 +135,9 @@ async def register(call: RegistryCall) -> Json:
     call.note("RegisterSchema", subject)
     entity = await shown(call, version)
     del entity["subject"]
+    if schema.type == PROTOBUF and " " not in schema.text.strip():
+        # A client that sends descriptors remembers the text of the answer, and would read it as a descriptor.
+        del entity["schema"]
     return entity
 
 

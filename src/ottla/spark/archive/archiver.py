@@ -15,9 +15,9 @@ from ottla.spark.archive.errors import ArchiveError, another_topic, gap, shorter
 from ottla.spark.archive.names import Span
 from ottla.spark.archive.tables import archived_rows, topic_id_of
 from ottla.spark.archive.writing import merge, publish_fetched, remove_leftovers
-from ottla.spark.cluster import Cluster
-from ottla.spark.options import Selection
-from ottla.spark.progress import GroupProgress
+from ottla.spark.reader.options import Selection
+from ottla.spark.reader.topic_layout import Cluster
+from ottla.spark.reporting.progress import GroupProgress
 from ottla.wire.declare import NO_UUID
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ottla.client.blocking.background import Background
     from ottla.client.consumer.consumer import Consumer
     from ottla.spark.archive.places import Hold, Place
-    from ottla.spark.offsets import Offsets
+    from ottla.spark.reader.offsets import Offsets
 
 _FETCH_BYTES: Final = 4 << 20
 _STRETCH_BYTES: Final = 128 << 20

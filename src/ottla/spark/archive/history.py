@@ -11,8 +11,8 @@ from ottla.spark.archive.errors import another_topic
 from ottla.spark.archive.names import DAY_MS, Span, date_of
 from ottla.spark.archive.places import place_of
 from ottla.spark.archive.tables import first_offset_since, topic_id_of
-from ottla.spark.cluster import Cluster
-from ottla.spark.offsets import EARLIEST, LATEST
+from ottla.spark.reader.offsets import EARLIEST, LATEST
+from ottla.spark.reader.topic_layout import Cluster
 from ottla.wire.declare import NO_UUID
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ottla.client.blocking.background import Background
     from ottla.core.ids import TopicPartition
     from ottla.spark.archive.cover import Piece
-    from ottla.spark.offsets import Offsets
-    from ottla.spark.ranges import OffsetRange
+    from ottla.spark.reader.offsets import Offsets
+    from ottla.spark.reader.ranges import OffsetRange
 
 _LOOKS: Final = 5
 """Files come and go while small ones are merged, and while the topic is trimmed; a look in between may miss some."""

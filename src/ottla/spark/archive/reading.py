@@ -10,16 +10,16 @@ from ottla.spark.archive.names import Span
 from ottla.spark.archive.places import Place, place_of
 from ottla.spark.archive.tables import read
 from ottla.spark.errors import not_archived
-from ottla.spark.losing import lose
+from ottla.spark.reader.losing import lose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from ottla.spark.options import SourceOptions
-    from ottla.spark.ranges import OffsetRange
-    from ottla.spark.rows import RowMaker
+    from ottla.spark.reader.options import SourceOptions
+    from ottla.spark.reader.ranges import OffsetRange
+    from ottla.spark.reader.rows import RowMaker
 
 _ATTEMPTS: Final = 10
 """So often files may be merged into others between the look for them and their being opened."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
@@ -12,8 +11,7 @@ from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.frames import PastReading, dead_letter_rows, sink_rows
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, with_schemas
 from ottla.spark.pipelines.state_folder import StateFolder
-from ottla.spark.pipelines.tables.staging import BatchId
-from ottla.spark.pipelines.writing import as_records, refused_rows, write_batch, write_records
+from ottla.spark.pipelines.writing import refused_rows, write_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,16 +46,8 @@ def run_backfill(spark: SparkSession, asked: Pipeline, wanted: Backfill, say: Ca
     for name in wanted.sinks or pipeline.sinks:
         sink = pipeline.sinks[name]
         rows = sink_rows(spark, pipeline, name, reading)
-        if sink.kind == "topic":
-            write_records(as_records(rows, sink), sink.topic, kafka_of(pipeline))
-            say(f"{name}: written")
-        elif sink.kind == "console":
-            rows.show(truncate=False)
-        else:
-            batch = BatchId(_id(pipeline, name, wanted), 0)
-            deliver = partial(refused_rows(sink, pipeline).deliver, batch=batch, may_be_repeated=True)
-            count = write_batch(rows, sink, batch, deliver)
-            say(f"{name}: {count:,} rows")
+        batch = refused_rows(sink, pipeline).micro_batch(_id(pipeline, name, wanted), 0, may_be_repeated=True)
+        say(f"{name}: {sink.backfill(rows, batch, pipeline)}")
     for source in pipeline.sources.values():
         if source.has_dead_letters:
             bad = dead_letter_rows(spark, pipeline, source, reading)

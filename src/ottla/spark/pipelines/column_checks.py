@@ -11,8 +11,9 @@ from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ottla.spark.pipelines.definition import Sink, Source, Step
+    from ottla.spark.pipelines.definition import Source, Step
     from ottla.spark.pipelines.fields import Mistakes
+    from ottla.spark.pipelines.sinks.sink import Sink
 
 _HIDDEN: Final = "_"
 
@@ -32,19 +33,9 @@ def check_columns(
     for sink in sinks:
         if (columns := known.get(sink.of)) is None:
             continue
-        for key, names in sink_columns(sink).items():
+        for key, names in sink.named_columns().items():
             for problem in unknown_columns(names, _shown(columns)):
                 mistakes.add(("sink", sink.name, key), problem)
-
-
-def sink_columns(sink: Sink) -> dict[str, tuple[str, ...]]:
-    """Columns that a sink names, by the key that names them."""
-    return {
-        "partition_by": sink.partition_by,
-        "key": sink.key,
-        "order_by": (sink.order_by,) if sink.order_by else (),
-        "value": (sink.value,) if sink.value else (),
-    }
 
 
 def unknown_columns(names: Iterable[str], columns: Iterable[str]) -> list[str]:

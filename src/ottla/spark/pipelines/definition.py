@@ -5,24 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from ottla.spark.pipelines.stores.settings import StorageSettings
+from ottla.spark.pipelines.sinks.sink import NO_DEAD_LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ottla.spark.pipelines.sinks.sink import Sink
+
 Format = Literal["json", "csv", "avro", "debezium", "raw"]
-SinkKind = Literal["parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "jdbc", "console"]
 
 FORMATS: Final = ("json", "csv", "avro", "debezium", "raw")
-SINK_KINDS: Final = ("parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "jdbc", "console")
-TABLE_KINDS: Final = ("parquet", "delta", "iceberg")
-DATABASE_KINDS: Final = ("postgresql", "sqlite", "jdbc")
 META_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """What every parsed row has beside its own columns. Columns that begin so never reach a sink."""
-EvolutionPolicy = Literal["add", "widen", "strict"]
-EVOLUTION_POLICIES: Final = ("add", "widen", "strict")
-NO_DEAD_LETTERS: Final = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,55 +102,6 @@ class Step:
     sql: str | None = None
     python: PythonFunction | None = None
     deduplicate: Deduplication | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sink:
-    name: str
-    kind: SinkKind
-    of: str
-    """The step or source whose rows it takes."""
-    mode: Literal["append", "update", "complete"] = "append"
-    path: str = ""
-    table: str = ""
-    partition_by: tuple[str, ...] = ()
-    compact_every: int | None = None
-    target_file_bytes: int = 128 << 20
-    topic: str = ""
-    key: tuple[str, ...] = ()
-    """Columns: of the record's key in a topic; elsewhere those by which rows are replaced and deleted."""
-    delete_when: str | None = None
-    """A condition in SQL: rows for which it holds delete the row with their key."""
-    order_by: str | None = None
-    """The column by which a row is older than the stored one, and is then left out."""
-    value: str | None = None
-    """The column that is a record's value; None for all of them as JSON."""
-    url: str = field(default="", repr=False)
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Spark's own options of JDBC, such as user, password and driver."""
-    jars: tuple[str, ...] = ()
-    """Files of Java's with the database's driver."""
-    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
-    storage: StorageSettings = field(default_factory=StorageSettings)
-    """How the object store of its path is reached."""
-    keep_versions: int | None = None
-    """How many of the last versions of a Delta or Iceberg table can be read; None for the default."""
-    dead_letters: str = NO_DEAD_LETTERS
-    """The topic for rows that a database can never take; none stops the query at the first."""
-    evolution: EvolutionPolicy = "add"
-    """How far its table follows the columns of the query: new ones, wider types too, or not at all."""
-
-    @property
-    def may_refuse_rows(self) -> bool:
-        """Databases, and tables whose rows need a key."""
-        return self.kind in DATABASE_KINDS or (self.kind in TABLE_KINDS and bool(self.key))
-
-    @property
-    def place(self) -> str:
-        """Where its rows go, in one word."""
-        return {"topic": self.topic, "console": "console"}.get(self.kind) or ":".join(
-            each for each in (self.path, self.table) if each
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

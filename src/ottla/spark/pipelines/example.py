@@ -9,27 +9,11 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.debezium import is_envelope, rows_in
 from ottla.spark.pipelines.ddl import columns, quoted
 from ottla.spark.pipelines.inference import csv_schema, json_schema
+from ottla.spark.pipelines.sinks.registry import SINKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_INSTALL: Final = "# needs: pip install 'ottla[pipelines]'"
-_STORE: Final = '# path = "s3://bucket/{name}"     # or gs://, abfs://; see "Object stores" in docs/pipelines.md'
-_KEY: Final = 'key = ["{first}"]                # rows with the same key are replaced'
-_SINKS: Final = {
-    "parquet": (
-        'path = "{name}"                 # a folder of Parquet files',
-        _STORE,
-        '# partition_by = "day"          # a folder for each value',
-        "compact_every = 100             # merge small files after so many micro-batches",
-    ),
-    "delta": (_INSTALL, 'path = "{name}"', _STORE, '# partition_by = "day"', f"# {_KEY}"),
-    "iceberg": (_INSTALL, 'path = "warehouse"', 'table = "shop.{name}"', '# partition_by = "day"', f"# {_KEY}"),
-    "topic": ('topic = "{name}-copy"', '# key = "{first}"               # the column that becomes the record\'s key'),
-    "sqlite": ('path = "{name}.db"', 'table = "{name}"', _KEY),
-    "postgresql": (_INSTALL, 'url = "postgresql://user:${{PGPASSWORD}}@localhost/db"', 'table = "{name}"', _KEY),
-    "console": (),
-}
 _FILE: Final = """\
 # A pipeline: `ottla pipeline check` says what it would do, `ottla pipeline run` does it.
 broker = "{broker}"
@@ -89,7 +73,7 @@ def _change_columns(sink: str) -> list[str]:
 
 
 def _sink_keys(sink: str, *, has_changes: bool) -> str:
-    text = "\n".join(_SINKS[sink])
+    text = "\n".join(SINKS.find(sink).example)
     return text.replace("# key = ", "key = ") if has_changes else text
 
 

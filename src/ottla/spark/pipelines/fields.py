@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, overload
 
+import msgspec
+
 from ottla.core.closest import closest
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class Mistakes:
 
 
 class Fields:
-    """One table of the file. Whatever is not asked for by `finish` is a key that nobody knows."""
+    """One table of the file. Keys that were not read by the time of `finish` are unknown."""
 
     def __init__(self, given: Mapping[str, Any], path: tuple[str, ...], mistakes: Mistakes) -> None:
         self._given = given
@@ -63,6 +65,11 @@ class Fields:
 
     def has(self, key: str) -> bool:
         return key in self._given
+
+    @property
+    def keys(self) -> list[str]:
+        """All that are given."""
+        return list(self._given)
 
     def text(self, key: str, default: str = "", *, needed: bool = False) -> str:
         value = self._take(key, str, "text", needed=needed)
@@ -126,6 +133,25 @@ class Fields:
         """A table in this one."""
         value = self._take(key, dict, "a table")
         return None if value is None else Fields(value, (*self._path, key), self._mistakes)
+
+    def converted(self, key: str, kind: Any, default: Any) -> Any:  # noqa: ANN401 - any type that msgspec reads
+        """A value of any type that msgspec knows; the default if it is missing or wrong."""
+        value = self._take(key, object, "a value")
+        if value is None:
+            return default
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as wrong:
+            self.wrong(key, str(wrong).removesuffix(" - at `$`"))
+            return default
+
+    def know(self, *keys: str) -> None:
+        """Do not report these keys as unknown."""
+        self._asked.update(keys)
+
+    def know_all(self) -> None:
+        """Report no unknown keys: it is not known which ones there are."""
+        self._asked.update(self._given)
 
     def finish(self) -> None:
         for key in self._given:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.marking import marked
 from ottla.spark.pipelines.changes.rules import refuse_lost_deletes
-from ottla.spark.pipelines.column_checks import sink_columns, unknown_columns
+from ottla.spark.pipelines.column_checks import unknown_columns
 from ottla.spark.pipelines.letters.rules import metric_name
 from ottla.spark.pipelines.parsing import bad_rows, good_rows
 from ottla.spark.pipelines.sql_errors import missing_table, sql_error
@@ -97,7 +97,7 @@ def sink_rows(
     shown = [column for column in rows.columns if not column.startswith("_")]
     if not shown:
         raise ConfigError(f"[sink.{sink}] from: all columns of {wanted.of} begin with _; rename some")
-    for key, names in sink_columns(wanted).items():
+    for key, names in wanted.named_columns().items():
         if problems := unknown_columns(names, shown):
             raise ConfigError(f"[sink.{sink}] {key}: {problems[0]}")
     refuse_lost_deletes(pipeline, wanted, rows.columns)

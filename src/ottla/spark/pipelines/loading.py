@@ -11,10 +11,11 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.column_checks import check_columns
 from ottla.spark.pipelines.definition import Pipeline
 from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text, suggestion
-from ottla.spark.pipelines.loading_sinks import Around, read_sink
+from ottla.spark.pipelines.keys import FileContext
 from ottla.spark.pipelines.loading_sources import read_source
 from ottla.spark.pipelines.loading_steps import read_step
 from ottla.spark.pipelines.loading_tables import read_table
+from ottla.spark.pipelines.sinks.loading import read_sink
 from ottla.spark.pipelines.stores.settings import StorageSettings, read_storage
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ def parse_pipeline(
     known = [*sources, *tables]
     steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, known))
     storage = read_storage(top.inner("storage"), StorageSettings())
-    around = Around(pipeline=name, folder=folder, storage=storage, known=[*sources, *steps])
-    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, around))
+    context = FileContext(pipeline=name, folder=folder, storage=storage)
+    rows_of = [*sources, *steps]
+    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, rows_of, context))
     _check_whole(given, mistakes)
     check_columns(sources, steps.values(), sinks.values(), mistakes)
     pipeline = Pipeline(
@@ -110,7 +112,9 @@ def _each(
         fields = Fields(content, (section, name), mistakes)
         if not _VIEW_NAME.fullmatch(name):
             fields.wrong("", "a name begins with a letter and has only letters, digits and '_'")
-        found[name] = read(name, fields)
+        made = read(name, fields)
+        if made is not None:
+            found[name] = made
         fields.finish()
     return found
 

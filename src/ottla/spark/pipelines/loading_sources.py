@@ -7,9 +7,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import FORMATS, NO_DEAD_LETTERS, Source
+from ottla.spark.pipelines.definition import FORMATS, Source
 from ottla.spark.pipelines.fields import duration_ms, suggestion
 from ottla.spark.pipelines.known_columns import beside_columns, known_columns
+from ottla.spark.pipelines.sinks.sink import NO_DEAD_LETTERS
 from ottla.spark.pipelines.times import moment_ms
 
 if TYPE_CHECKING:

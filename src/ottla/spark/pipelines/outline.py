@@ -9,7 +9,8 @@ from ottla.spark.pipelines.times import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ottla.spark.pipelines.definition import Pipeline, Sink, Source, Step
+    from ottla.spark.pipelines.definition import Pipeline, Source, Step
+    from ottla.spark.pipelines.sinks.sink import Sink
 
 
 def outline(
@@ -55,9 +56,10 @@ def _step(step: Step) -> str:
 
 
 def _sink(sink: Sink) -> str:
-    text = f"rows of {sink.of} to {sink.kind} {sink.place}, {sink.mode}".replace("console console", "the console")
-    if sink.partition_by:
-        text += f", partitioned by {', '.join(sink.partition_by)}"
-    if sink.key:
-        text += f", key {', '.join(sink.key)}"
+    text = f"rows of {sink.of} to {sink.target}, {sink.mode}"
+    named = sink.named_columns()
+    if partition_by := named.get("partition_by"):
+        text += f", partitioned by {', '.join(partition_by)}"
+    if key := named.get("key"):
+        text += f", key {', '.join(key)}"
     return text

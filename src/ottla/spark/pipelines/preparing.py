@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ottla.core.errors import ConfigError
 from ottla.spark.link import link_to
-from ottla.spark.pipelines.definition import NO_DEAD_LETTERS
 from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 from ottla.spark.pipelines.reporting import ensure_topics
@@ -73,12 +72,7 @@ def check_topics(pipeline: Pipeline) -> None:
 
 def make_topics(pipeline: Pipeline) -> None:
     """Those that are written to."""
-    wanted = [sink.topic for sink in pipeline.sinks.values() if sink.kind == "topic"]
-    wanted += [
-        sink.dead_letters
-        for sink in pipeline.sinks.values()
-        if sink.may_refuse_rows and sink.dead_letters != NO_DEAD_LETTERS
-    ]
+    wanted = [topic for sink in pipeline.sinks.values() for topic in sink.topics]
     wanted += [source.dead_letters for source in pipeline.sources.values() if source.has_dead_letters]
     link = link_to(kafka_of(pipeline))
 

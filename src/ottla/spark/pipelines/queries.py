@@ -75,7 +75,7 @@ def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
         writer = stream_writer(rows, sink, pipeline)
         mark = fingerprint(pipeline, sink, parts, frame_columns(rows))
         name = query_name(pipeline, sink.name)
-        queries.append(Query(sink.name, name, f"{sink.kind} {sink.place}", rows, writer, mark, tuple(parts), carries))
+        queries.append(Query(sink.name, name, sink.target, rows, writer, mark, tuple(parts), carries))
     carried = {source for query in queries for source in query.carries}
     return queries + _dead_letter_queries(spark, pipeline, reading, carried)
 

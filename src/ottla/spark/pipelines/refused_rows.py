@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import OttlaError
 from ottla.core.ids import TopicPartition
 from ottla.spark.link import link_to
 from ottla.spark.pipelines.databases.values import as_json
-from ottla.spark.pipelines.definition import NO_DEAD_LETTERS
 from ottla.spark.pipelines.limits import MOST_VALUE_BYTES
+from ottla.spark.pipelines.sinks.batch import MicroBatch
+from ottla.spark.pipelines.sinks.sink import NO_DEAD_LETTERS
+from ottla.spark.pipelines.tables.staging import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ottla.client.client import Client
-    from ottla.spark.pipelines.databases.interface import RefusedRow
-    from ottla.spark.pipelines.tables.staging import BatchId
+    from ottla.spark.pipelines.sinks.batch import RefusedRow
 
 _PATIENCE_MS: Final = 2000
 _BATCH: Final = "ottla.batch"
@@ -35,6 +37,11 @@ class RefusedRows:
     topic: str
     pipeline: str
     sink: str
+
+    def micro_batch(self, query: str, number: int, *, may_be_repeated: bool) -> MicroBatch:
+        """A micro-batch whose refused rows are delivered."""
+        refuse = partial(self.deliver, batch=BatchId(query, number), may_be_repeated=may_be_repeated)
+        return MicroBatch(query, number, refuse)
 
     def deliver(self, rows: Sequence[RefusedRow], batch: BatchId, *, may_be_repeated: bool) -> None:
         """In one transaction. Called before the sink commits: a micro-batch that is repeated finds its rows there."""

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.stores.addresses import is_in_store
-from ottla.spark.pipelines.tables.opening import files_of, table_of
 from ottla.spark.pipelines.writing import write_records
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from ottla.spark.pipelines.definition import Sink
+    from ottla.spark.pipelines.sinks.tables import TableSink
 
 _TIMESTAMP: Final = "timestamp"
 
@@ -34,18 +33,18 @@ class Replay:
     where: str | None = None
 
 
-def table_frame(spark: SparkSession, sink: Sink) -> DataFrame:
+def table_frame(spark: SparkSession, sink: TableSink) -> DataFrame:
     """What is in the table of a sink."""
-    table = table_of(sink)
+    table = sink.open_table()
     files, columns = table.files(), table.columns()
     if not files or columns is None:
         raise ConfigError(f"there is nothing in {sink.path}")
     if is_in_store(sink.path):
         from ottla.spark.pipelines.stores.reading import store_frame
 
-        return store_frame(spark, files_of(sink), files, columns.columns)
+        return store_frame(spark, sink.files(), files, columns.columns)
     reader = spark.read
-    if sink.kind != "iceberg":
+    if sink.names_partitions_by_folders:
         # Columns that name folders are not in the files.
         reader = reader.option("basePath", Path(sink.path).as_uri())
     return reader.parquet(*(Path(file.removeprefix("file://")).as_uri() for file in files))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.session import listen, session
+from ottla.spark.environment.session import listen, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
 
 def _jars(pipeline: Pipeline) -> dict[str, str]:
     """Drivers of databases, for a Spark that is started now; one that runs has what it has."""
-    named = [*(each.jars for each in pipeline.tables.values()), *(each.jars for each in pipeline.sinks.values())]
+    named = [*(each.jars for each in pipeline.tables.values()), *(each.jar_files for each in pipeline.sinks.values())]
     found = dict.fromkeys(jar for jars in named for jar in jars)
     return {_JARS: ",".join([*found, *filter(None, [pipeline.spark.get(_JARS, "")])])} if found else {}
 

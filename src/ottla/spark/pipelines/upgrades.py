@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import TABLE_KINDS
 from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ottla.spark.pipelines.definition import Pipeline, Sink
+    from ottla.spark.pipelines.definition import Pipeline
     from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.spark.pipelines.sinks.sink import Sink
 
 
 _PLAIN: Final = re.compile(r"Project \[\w+(?:, \w+)*\]")
@@ -27,8 +27,7 @@ def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str], columns
         "kind": sink.kind,
         # As the file says it: a folder with file, state and tables may be moved as a whole.
         "place": sink.place.replace(f"{pipeline.file.resolve().parent}/", ""),
-        "partition_by": list(sink.partition_by),
-        "key": list(sink.key) if sink.kind in TABLE_KINDS else [],
+        **sink.fingerprint(),
         "mode": sink.mode if stateful else "",
         "stateful": list(stateful),
         # Whether the table can follow them is for the rules of evolution to say.

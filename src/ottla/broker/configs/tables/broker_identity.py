@@ -1,4 +1,4 @@
-"""Broker configs: which broker this is, where it listens, where its data is. All fixed at the start."""
+"""Broker configs: identity, listeners and data folder. All are static."""
 
 from typing import Final
 
@@ -10,21 +10,21 @@ IDENTITY: Final = (
         type=ConfigType.INT,
         default=0,
         is_read_only=True,
-        documentation="This broker's number, different from that of every other node of the cluster.",
+        documentation="The id of this broker, unique in the cluster.",
     ),
     Definition(
         name="broker.id",
         type=ConfigType.INT,
         default=0,
         is_read_only=True,
-        documentation="The older name of node.id; always the same number.",
+        documentation="The older name of node.id; always the same value.",
     ),
     Definition(
         name="broker.rack",
         type=ConfigType.STRING,
         default=None,
         is_read_only=True,
-        documentation="Where this broker stands, as a name that consumers nearby can ask for.",
+        documentation="The rack of this broker, for replica placement and fetching from the closest replica.",
     ),
     Definition(
         name="broker.draining",
@@ -32,7 +32,7 @@ IDENTITY: Final = (
         default=False,
         is_hidden=True,
         documentation=(
-            "Give this node of a cluster no new partitions, and have others lead what it leads. Ottla's own; set by "
+            "Assign no new partitions to this node, and move its leaderships to others. Specific to Ottla; set by "
             "`ottla cluster drain`."
         ),
     ),
@@ -41,7 +41,7 @@ IDENTITY: Final = (
         type=ConfigType.LIST,
         default=("broker", "controller"),
         is_read_only=True,
-        documentation="What this process does in the cluster: serve clients (broker), decide who leads (controller).",
+        documentation="The roles of this process: broker (serves clients), controller (manages the cluster).",
     ),
     Definition(
         name="listeners",
@@ -56,8 +56,8 @@ IDENTITY: Final = (
         default=None,
         is_read_only=True,
         documentation=(
-            "The addresses that clients are told to use. Where none is given, a client is told the host name and port "
-            "by which it reached the broker."
+            "The addresses that are advertised to clients. Without it, a client gets the host name and port "
+            "through which it connected."
         ),
     ),
     Definition(
@@ -65,27 +65,27 @@ IDENTITY: Final = (
         type=ConfigType.STRING,
         default="SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         is_read_only=True,
-        documentation="Which security protocol each listener speaks, as NAME:PROTOCOL pairs.",
+        documentation="The security protocol of each listener, as NAME:PROTOCOL pairs.",
     ),
     Definition(
         name="inter.broker.listener.name",
         type=ConfigType.STRING,
         default=None,
         is_read_only=True,
-        documentation="The listener over which brokers talk to each other.",
+        documentation="The listener for traffic between brokers.",
     ),
     Definition(
         name="security.inter.broker.protocol",
         type=ConfigType.STRING,
         default="PLAINTEXT",
         is_read_only=True,
-        documentation="The security protocol between brokers, where inter.broker.listener.name names no listener.",
+        documentation="The security protocol between brokers, if inter.broker.listener.name is not set.",
     ),
     Definition(
         name="log.dirs",
         type=ConfigType.LIST,
         default=("data",),
         is_read_only=True,
-        documentation="The folder that holds this broker's data.",
+        documentation="The data folder of this broker.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Broker configs: how much anybody may ask for, and what replication may take."""
+"""Broker configs: limits of requests, connections and replication."""
 
 from typing import Final
 
@@ -13,56 +13,56 @@ LIMITS: Final = (
         type=ConfigType.INT,
         default=100 << 20,
         is_read_only=True,
-        documentation="The largest request that is read; a client that announces a larger one is disconnected.",
+        documentation="The maximum request size; a client that sends a larger one is disconnected.",
     ),
     Definition(
         name="fetch.max.bytes",
         type=ConfigType.INT,
         default=55 << 20,
         is_read_only=True,
-        documentation="The most that one fetch returns, whatever it asks for.",
+        documentation="The maximum size of a fetch response.",
     ),
     Definition(
         name="max.connections",
         type=ConfigType.INT,
         default=20_000,
         is_read_only=True,
-        documentation="How many connections may be open at once.",
+        documentation="The maximum number of connections.",
     ),
     Definition(
         name="max.connections.per.ip",
         type=ConfigType.INT,
         default=20_000,
         is_read_only=True,
-        documentation="How many connections may be open at once from one address.",
+        documentation="The maximum number of connections from one address.",
     ),
     Definition(
         name="max.connections.per.ip.overrides",
         type=ConfigType.STRING,
         default="",
         is_read_only=True,
-        documentation="Other limits for connections from single addresses.",
+        documentation="Overrides of max.connections.per.ip for single addresses.",
     ),
     Definition(
         name="connections.max.idle.ms",
         type=ConfigType.LONG,
         default=600_000,
         is_read_only=True,
-        documentation="How long a connection may be silent before it is closed.",
+        documentation="How long a connection may be idle before it is closed.",
     ),
     Definition(
         name="max.incremental.fetch.session.cache.slots",
         type=ConfigType.INT,
         default=1000,
         is_read_only=True,
-        documentation="How many incremental fetch sessions (KIP-227) are remembered at once.",
+        documentation="The maximum number of incremental fetch sessions (KIP-227).",
     ),
     Definition(
         name="max.request.partition.size.limit",
         type=ConfigType.INT,
         default=2000,
         is_read_only=True,
-        documentation="The most partitions that one answer about topics describes; the client asks on from there.",
+        documentation="The maximum number of partitions in a DescribeTopicPartitions response.",
     ),
 )
 
@@ -72,21 +72,21 @@ REPLICAS: Final = (
         type=ConfigType.LONG,
         default=30_000,
         is_read_only=True,
-        documentation="How long a follower may be behind its leader before it no longer counts as in sync.",
+        documentation="How long a follower may lag before it is removed from the ISR.",
     ),
     Definition(
         name="auto.leader.rebalance.enable",
         type=ConfigType.BOOLEAN,
         default=True,
         is_read_only=True,
-        documentation="Whether leadership goes back by itself to the replica that is meant to have it.",
+        documentation="Whether preferred leaders are elected automatically.",
     ),
     Definition(
         name="controlled.shutdown.enable",
         type=ConfigType.BOOLEAN,
         default=True,
         is_read_only=True,
-        documentation="Whether a broker hands over what it leads before it stops.",
+        documentation="Whether a broker transfers leadership before it stops.",
     ),
     Definition(
         name="leader.replication.throttled.rate",
@@ -95,8 +95,8 @@ REPLICAS: Final = (
         rule=at_least(0),
         is_hidden=True,
         documentation=(
-            "How many bytes a second this broker sends to the replicas that leader.replication.throttled.replicas "
-            "of a topic names. Reassignment tools set it while they move partitions."
+            "The bytes per second that this broker sends to the replicas in leader.replication.throttled.replicas "
+            "of a topic. Set by reassignment tools."
         ),
     ),
     Definition(
@@ -106,9 +106,9 @@ REPLICAS: Final = (
         rule=at_least(0),
         is_hidden=True,
         documentation=(
-            "How many bytes a second this broker fetches for the replicas that "
-            "follower.replication.throttled.replicas of a topic names. Reassignment tools set it while they move "
-            "partitions."
+            "The bytes per second that this broker fetches for the replicas in "
+            "follower.replication.throttled.replicas of a topic. Set by reassignment "
+            "tools."
         ),
     ),
     Definition(
@@ -117,6 +117,6 @@ REPLICAS: Final = (
         default=_ANY_RATE,
         rule=at_least(0),
         is_hidden=True,
-        documentation="How many bytes a second may be copied between data folders of this broker.",
+        documentation="The bytes per second that may be copied between data folders of this broker.",
     ),
 )

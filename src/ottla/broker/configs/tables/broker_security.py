@@ -1,4 +1,4 @@
-"""Broker configs: who may connect, and how they prove it."""
+"""Broker configs: authentication and authorization."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ SECURITY: Final = (
         type=ConfigType.STRING,
         default="",
         is_read_only=True,
-        documentation="What decides who may do what. Empty: nobody is asked, and everything is allowed.",
+        documentation="The authorizer. Empty: no authorization, everything is allowed.",
     ),
     Definition(
         name="sasl.enabled.mechanisms",
@@ -18,8 +18,7 @@ SECURITY: Final = (
         default=(),
         is_read_only=True,
         documentation=(
-            "How clients of a SASL listener may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. "
-            "Empty: there is no such listener."
+            "The SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Empty: there is no SASL listener."
         ),
     ),
     Definition(
@@ -27,34 +26,34 @@ SECURITY: Final = (
         type=ConfigType.INT,
         default=512 << 10,
         is_read_only=True,
-        documentation="The largest request that is read from a client that has not authenticated yet.",
+        documentation="The maximum request size before authentication.",
     ),
     Definition(
         name="connections.max.reauth.ms",
         type=ConfigType.LONG,
         default=0,
         is_read_only=True,
-        documentation="How long an authentication lasts before the client has to repeat it; 0: as the connection does.",
+        documentation="How long a login lasts before the client must reauthenticate; 0 for no limit.",
     ),
     Definition(
         name="ssl.client.auth",
         type=ConfigType.STRING,
         default="none",
         is_read_only=True,
-        documentation="Whether clients of a TLS listener must (required) or may (requested) show a certificate.",
+        documentation="Whether clients of a TLS listener must (required) or may (requested) present a certificate.",
     ),
     Definition(
         name="ssl.enabled.protocols",
         type=ConfigType.LIST,
         default=("TLSv1.2", "TLSv1.3"),
         is_read_only=True,
-        documentation="The versions of TLS that a client may use.",
+        documentation="The enabled TLS versions.",
     ),
     Definition(
         name="ssl.key.password",
         type=ConfigType.PASSWORD,
         default=None,
         is_read_only=True,
-        documentation="What decrypts the broker's private key. Never shown.",
+        documentation="The password of the broker's private key. Never shown.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Broker configs: how topics come to be, and what is done for all logs."""
+"""Broker configs: creation of topics, and maintenance of logs."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ TOPICS: Final = (
         type=ConfigType.BOOLEAN,
         default=True,
         is_read_only=True,
-        documentation="Whether a topic is created when a client first asks for it.",
+        documentation="Whether a topic is created when a client first requests it.",
     ),
     Definition(
         name="num.partitions",
@@ -27,14 +27,14 @@ TOPICS: Final = (
         default=1,
         rule=at_least(1),
         is_read_only=True,
-        documentation="How many partitions a topic gets whose creator does not say.",
+        documentation="The number of partitions of topics that are created without one.",
     ),
     Definition(
         name="default.replication.factor",
         type=ConfigType.INT,
         default=1,
         is_read_only=True,
-        documentation="How many replicas the partitions of a topic get whose creator does not say.",
+        documentation="The replication factor of topics that are created without one.",
     ),
     Definition(
         name="delete.topic.enable",
@@ -48,7 +48,7 @@ TOPICS: Final = (
         type=ConfigType.BOOLEAN,
         default=False,
         is_read_only=True,
-        documentation="Whether there is tiered storage. There is none in this broker.",
+        documentation="Whether tiered storage is enabled. Not supported by this broker.",
     ),
 )
 
@@ -58,42 +58,42 @@ UPKEEP: Final = (
         type=ConfigType.INT,
         default=None,
         is_read_only=True,
-        documentation="log.retention.ms in minutes, for where that is not set.",
+        documentation="log.retention.ms in minutes, used if that is not set.",
     ),
     Definition(
         name="log.retention.hours",
         type=ConfigType.INT,
         default=168,
         is_read_only=True,
-        documentation="log.retention.ms in hours, for where neither that nor log.retention.minutes is set.",
+        documentation="log.retention.ms in hours, used if neither that nor log.retention.minutes is set.",
     ),
     Definition(
         name="log.roll.hours",
         type=ConfigType.INT,
         default=168,
         is_read_only=True,
-        documentation="log.roll.ms in hours, for where that is not set.",
+        documentation="log.roll.ms in hours, used if that is not set.",
     ),
     Definition(
         name="log.roll.jitter.hours",
         type=ConfigType.INT,
         default=0,
         is_read_only=True,
-        documentation="log.roll.jitter.ms in hours, for where that is not set.",
+        documentation="log.roll.jitter.ms in hours, used if that is not set.",
     ),
     Definition(
         name="log.retention.check.interval.ms",
         type=ConfigType.LONG,
         default=300_000,
         is_read_only=True,
-        documentation="How often the broker looks for segments that have had their time.",
+        documentation="How often the broker checks for segments to delete.",
     ),
     Definition(
         name="log.flush.offset.checkpoint.interval.ms",
         type=ConfigType.INT,
         default=60_000,
         is_read_only=True,
-        documentation="How often the broker notes how far each log is on the disk, so that a restart can begin there.",
+        documentation="How often the broker checkpoints the recovery point of each log.",
     ),
     Definition(
         name="log.cleaner.enable",
@@ -108,14 +108,14 @@ UPKEEP: Final = (
         default=86_400_000,
         rule=at_least(1),
         documentation=(
-            "How long a silent producer's sequence numbers are remembered; after that a repetition is not recognised."
+            "How long an idle producer's sequence numbers are kept; duplicates are not detected after that."
         ),
     ),
 )
 
 
 def topic_defaults(topic_configs: Definitions) -> tuple[Definition, ...]:
-    """The broker configs that topics follow which have no value of their own."""
+    """The broker configs that are the defaults of topic configs."""
     return tuple(_default_of(one, one.broker_name) for one in topic_configs.values() if one.broker_name is not None)
 
 
@@ -125,7 +125,7 @@ def _default_of(topic_config: Definition, name: str) -> Definition:
         topic_config,
         name=name,
         broker_name=None,
-        # What has a fallback has no value of its own, or the fallback would never count.
+        # A config with a fallback must not have a default, or the fallback would never be used.
         default=None if fallbacks else topic_config.default,
         fallbacks=fallbacks,
         documentation=f"{topic_config.name} of topics that do not set it. {topic_config.documentation}",

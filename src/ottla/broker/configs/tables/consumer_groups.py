@@ -1,4 +1,4 @@
-"""Broker configs: consumer groups, in which the broker assigns."""
+"""Broker configs: consumer groups with server-side assignment (KIP-848)."""
 
 from typing import Final
 
@@ -13,56 +13,56 @@ CONSUMER_GROUPS: Final = (
         type=ConfigType.INT,
         default=45_000,
         is_read_only=True,
-        documentation="How long a member of a consumer group may be silent before it counts as gone.",
+        documentation="The session timeout of consumer group members.",
     ),
     Definition(
         name="group.consumer.min.session.timeout.ms",
         type=ConfigType.INT,
         default=45_000,
         is_read_only=True,
-        documentation="The shortest session timeout that a consumer group may be given.",
+        documentation="The minimum session timeout of a consumer group.",
     ),
     Definition(
         name="group.consumer.max.session.timeout.ms",
         type=ConfigType.INT,
         default=60_000,
         is_read_only=True,
-        documentation="The longest session timeout that a consumer group may be given.",
+        documentation="The maximum session timeout of a consumer group.",
     ),
     Definition(
         name="group.consumer.heartbeat.interval.ms",
         type=ConfigType.INT,
         default=5000,
         is_read_only=True,
-        documentation="How often members of a consumer group are to be heard of.",
+        documentation="The heartbeat interval of consumer group members.",
     ),
     Definition(
         name="group.consumer.min.heartbeat.interval.ms",
         type=ConfigType.INT,
         default=5000,
         is_read_only=True,
-        documentation="The shortest heartbeat interval that a consumer group may be given.",
+        documentation="The minimum heartbeat interval of a consumer group.",
     ),
     Definition(
         name="group.consumer.max.heartbeat.interval.ms",
         type=ConfigType.INT,
         default=15_000,
         is_read_only=True,
-        documentation="The longest heartbeat interval that a consumer group may be given.",
+        documentation="The maximum heartbeat interval of a consumer group.",
     ),
     Definition(
         name="group.consumer.max.size",
         type=ConfigType.INT,
         default=_NO_LIMIT,
         is_read_only=True,
-        documentation="How many members a consumer group may have.",
+        documentation="The maximum number of members of a consumer group.",
     ),
     Definition(
         name="group.consumer.assignors",
         type=ConfigType.LIST,
         default=("uniform", "range"),
         is_read_only=True,
-        documentation="Who may share partitions out; the first does where members name none.",
+        documentation="The server-side assignors; the first is the default.",
     ),
     Definition(
         name="group.consumer.migration.policy",
@@ -70,7 +70,7 @@ CONSUMER_GROUPS: Final = (
         default="bidirectional",
         rule=one_of("disabled", "upgrade", "downgrade", "bidirectional"),
         is_read_only=True,
-        documentation="Whether a classic group becomes a consumer group and back, as its members come and go.",
+        documentation="Whether classic groups become consumer groups and back when their members change.",
     ),
 )
 
@@ -80,14 +80,14 @@ OF_ONE_GROUP: Final = (
         type=ConfigType.INT,
         default=45_000,
         broker_name="group.consumer.session.timeout.ms",
-        documentation="How long a member of this group may be silent before it counts as gone.",
+        documentation="The session timeout of members of this group.",
     ),
     Definition(
         name="consumer.heartbeat.interval.ms",
         type=ConfigType.INT,
         default=5000,
         broker_name="group.consumer.heartbeat.interval.ms",
-        documentation="How often members of this group are to be heard of.",
+        documentation="The heartbeat interval of members of this group.",
     ),
 )
-"""What the group resource of the config APIs has."""
+"""The configs of the group resource."""

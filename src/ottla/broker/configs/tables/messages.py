@@ -1,4 +1,4 @@
-"""Topic configs: what a record batch may be, and what the broker does to it."""
+"""Topic configs: limits and processing of record batches."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ MESSAGES: Final = (
         default=(1 << 20) + 12,
         rule=at_least(0),
         broker_name="message.max.bytes",
-        documentation="The largest record batch that is accepted, as it arrives: compressed, if it is compressed.",
+        documentation="The maximum size of a record batch, after compression.",
     ),
     Definition(
         name="message.timestamp.type",
@@ -24,7 +24,7 @@ MESSAGES: Final = (
         rule=one_of("CreateTime", "LogAppendTime"),
         broker_name="log.message.timestamp.type",
         documentation=(
-            "Whose clock dates a record. CreateTime: the producer's. LogAppendTime: the broker's, when it appends."
+            "The source of timestamps. CreateTime: the producer. LogAppendTime: the broker, when it appends."
         ),
     ),
     Definition(
@@ -34,8 +34,7 @@ MESSAGES: Final = (
         rule=at_least(0),
         broker_name="log.message.timestamp.before.max.ms",
         documentation=(
-            "How far a producer's timestamp may lie in the past; an older record is refused. "
-            "It has no meaning with LogAppendTime."
+            "How far a producer's timestamp may be in the past; older records are rejected. Ignored with LogAppendTime."
         ),
     ),
     Definition(
@@ -45,8 +44,8 @@ MESSAGES: Final = (
         rule=at_least(0),
         broker_name="log.message.timestamp.after.max.ms",
         documentation=(
-            "How far a producer's timestamp may lie in the future; a record further ahead is refused. "
-            "It has no meaning with LogAppendTime."
+            "How far a producer's timestamp may be in the future; later records are rejected. "
+            "Ignored with LogAppendTime."
         ),
     ),
     Definition(
@@ -56,8 +55,8 @@ MESSAGES: Final = (
         rule=one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         broker_name="compression.type",
         documentation=(
-            "How records are compressed in the log. producer: as they come, which costs the broker nothing. A codec, "
-            "or uncompressed: batches that come in another form are converted."
+            "The compression of the log. producer: keep the producer's compression. A codec, "
+            "or uncompressed: batches in another form are converted."
         ),
     ),
     Definition(
@@ -66,7 +65,7 @@ MESSAGES: Final = (
         default=-1,
         rule=GZIP_LEVEL,
         broker_name="compression.gzip.level",
-        documentation="How hard to compress where compression.type is gzip: 1 is fast, 9 is small, -1 is in between.",
+        documentation="The gzip level if compression.type is gzip: 1 is fastest, 9 is smallest, -1 is the default.",
     ),
     Definition(
         name="compression.lz4.level",
@@ -74,7 +73,7 @@ MESSAGES: Final = (
         default=9,
         rule=between(1, 17),
         broker_name="compression.lz4.level",
-        documentation="How hard to compress where compression.type is lz4: 1 is fast, 17 is small.",
+        documentation="The LZ4 level if compression.type is lz4: 1 is fastest, 17 is smallest.",
     ),
     Definition(
         name="compression.zstd.level",
@@ -82,6 +81,6 @@ MESSAGES: Final = (
         default=3,
         rule=between(-(1 << 17), 22),
         broker_name="compression.zstd.level",
-        documentation="How hard to compress where compression.type is zstd: the lower the faster, 22 is smallest.",
+        documentation="The zstd level if compression.type is zstd: lower is faster, 22 is smallest.",
     ),
 )

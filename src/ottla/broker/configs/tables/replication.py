@@ -1,4 +1,4 @@
-"""Topic configs: copies on other brokers and in other storage."""
+"""Topic configs: replication and tiered storage."""
 
 from typing import Final
 
@@ -13,9 +13,9 @@ REPLICATION: Final = (
         rule=at_least(1),
         broker_name="min.insync.replicas",
         documentation=(
-            "How many replicas, the leader among them, must be in sync for a produce request with acks=all to be "
-            "taken. With fewer it is refused as NOT_ENOUGH_REPLICAS; acks=0 and acks=1 do not ask. More than a "
-            "topic has replicas is as many as it has."
+            "The minimum ISR size, including the leader, for a produce request with acks=all to be "
+            "accepted. With fewer it gets NOT_ENOUGH_REPLICAS; acks=0 and acks=1 are not affected. A value above "
+            "the replication factor counts as the replication factor."
         ),
     ),
     Definition(
@@ -24,8 +24,8 @@ REPLICATION: Final = (
         default=False,
         broker_name="unclean.leader.election.enable",
         documentation=(
-            "Whether a replica that was not in sync may lead when no other is left. It makes the partition available "
-            "again, and what that replica lacks is lost."
+            "Whether an out-of-sync replica may become leader when no other is left. The partition becomes available "
+            "again, but records that the replica lacks are lost."
         ),
     ),
     Definition(
@@ -34,7 +34,7 @@ REPLICATION: Final = (
         default=(),
         rule=REPLICAS,
         documentation=(
-            "Which leaders send no faster than leader.replication.throttled.rate to replicas that are not in sync: "
+            "Replicas whose leaders are limited to leader.replication.throttled.rate while they are not in sync: "
             "partition:broker pairs separated by commas, or * for all of the topic."
         ),
     ),
@@ -44,7 +44,7 @@ REPLICATION: Final = (
         default=(),
         rule=REPLICAS,
         documentation=(
-            "Which replicas fetch no faster than follower.replication.throttled.rate while they are not in sync: "
+            "Replicas that are limited to follower.replication.throttled.rate while they are not in sync: "
             "partition:broker pairs separated by commas, or * for all of the topic."
         ),
     ),
@@ -53,15 +53,15 @@ REPLICATION: Final = (
         type=ConfigType.BOOLEAN,
         default=False,
         rule=NO_TIERED_STORAGE,
-        documentation="Whether old segments move to tiered storage. There is none here, so only false is accepted.",
+        documentation="Whether old segments move to tiered storage. Not supported: only false is accepted.",
     ),
     Definition(
         name="remote.log.copy.disable",
         type=ConfigType.BOOLEAN,
         default=False,
         documentation=(
-            "With tiered storage, whether to stop moving data there and only read what it has. "
-            "Without tiered storage, as here, it is kept but changes nothing."
+            "With tiered storage, whether to stop copying data there and only read from it. "
+            "Without tiered storage, as here, it has no effect."
         ),
     ),
     Definition(
@@ -69,8 +69,8 @@ REPLICATION: Final = (
         type=ConfigType.BOOLEAN,
         default=False,
         documentation=(
-            "With tiered storage, whether switching it off for a topic deletes what it holds of that topic. "
-            "Without tiered storage, as here, it is kept but changes nothing."
+            "With tiered storage, whether disabling it for a topic deletes the topic's remote data. "
+            "Without tiered storage, as here, it has no effect."
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Topic configs: how long records are kept, and what compaction leaves of them."""
+"""Topic configs: retention and compaction."""
 
 from typing import Final
 
@@ -16,9 +16,9 @@ RETENTION: Final = (
         rule=items_of("compact", "delete"),
         broker_name="log.cleanup.policy",
         documentation=(
-            "What becomes of old data. delete: whole segments go once they pass retention.ms or retention.bytes. "
-            "compact: of each key only the newest record stays, so every record needs a key. compact,delete: both. "
-            "With an empty list everything stays."
+            "How old data is removed. delete: segments beyond retention.ms or retention.bytes are deleted. "
+            "compact: only the newest record of each key is kept; every record needs a key. compact,delete: both. "
+            "An empty list keeps everything."
         ),
     ),
     Definition(
@@ -28,8 +28,8 @@ RETENTION: Final = (
         rule=at_least(-1),
         broker_name="log.retention.ms",
         documentation=(
-            "How old a record may get before it can be deleted, if cleanup.policy says delete. Data goes a segment "
-            "at a time, when the newest record of the segment is too old. -1 keeps records of any age."
+            "The age at which records are deleted, if cleanup.policy contains delete. Data is deleted a segment "
+            "at a time, when the newest record of the segment is too old. -1 for no limit."
         ),
     ),
     Definition(
@@ -38,8 +38,8 @@ RETENTION: Final = (
         default=-1,
         broker_name="log.retention.bytes",
         documentation=(
-            "How large a partition may get before its oldest segments are deleted, if cleanup.policy says delete. "
-            "It counts for each partition by itself, not for the topic. Negative sets no limit."
+            "The partition size above which the oldest segments are deleted, if cleanup.policy contains delete. "
+            "It applies to each partition, not to the topic. Negative for no limit."
         ),
     ),
     Definition(
@@ -48,7 +48,7 @@ RETENTION: Final = (
         default=60_000,
         rule=at_least(0),
         broker_name="log.segment.delete.delay.ms",
-        documentation="How long a file that was set aside for deletion may stay on the disk before it is removed.",
+        documentation="The delay before a file marked for deletion is removed.",
     ),
     Definition(
         name="delete.retention.ms",
@@ -57,8 +57,8 @@ RETENTION: Final = (
         rule=at_least(0),
         broker_name="log.cleaner.delete.retention.ms",
         documentation=(
-            "How long compaction keeps a record with a null value, which says that its key is deleted. A consumer "
-            "that reads the topic from its start within this time learns of every deletion."
+            "How long compaction keeps tombstones (records with a null value, which delete their key). A consumer "
+            "that reads the whole topic within this time sees every deletion."
         ),
     ),
     Definition(
@@ -67,7 +67,7 @@ RETENTION: Final = (
         default=0,
         rule=at_least(0),
         broker_name="log.cleaner.min.compaction.lag.ms",
-        documentation="How long compaction leaves a record alone, even if a newer one with its key has arrived.",
+        documentation="The minimum time that a record stays uncompacted.",
     ),
     Definition(
         name="max.compaction.lag.ms",
@@ -76,8 +76,8 @@ RETENTION: Final = (
         rule=at_least(1),
         broker_name="log.cleaner.max.compaction.lag.ms",
         documentation=(
-            "How long a record can go without having been looked at by compaction, however little there is to gain. "
-            "Must not be less than min.compaction.lag.ms. A compacted topic begins new segments at least this often."
+            "The maximum time that a record stays uncompacted, even if compaction gains little. "
+            "Must not be less than min.compaction.lag.ms. A compacted topic rolls segments at least this often."
         ),
     ),
     Definition(
@@ -87,8 +87,8 @@ RETENTION: Final = (
         rule=between(0, 1),
         broker_name="log.cleaner.min.cleanable.ratio",
         documentation=(
-            "Compact a partition once this share of it has arrived since it was last compacted. Near 0 it is done "
-            "often and saves space; near 1 it is done seldom and saves work."
+            "The minimum ratio of uncompacted to total log size for compaction. Lower values compact "
+            "more often and save space; higher values save work."
         ),
     ),
     Definition(
@@ -98,8 +98,8 @@ RETENTION: Final = (
         rule=at_least(-2),
         broker_name="log.local.retention.ms",
         documentation=(
-            "With tiered storage, how old a local copy may get; -2 stands for retention.ms. "
-            "Without tiered storage, as here, it is kept but changes nothing."
+            "With tiered storage, the maximum age of local data; -2 for retention.ms. "
+            "Without tiered storage, as here, it has no effect."
         ),
     ),
     Definition(
@@ -109,8 +109,8 @@ RETENTION: Final = (
         rule=at_least(-2),
         broker_name="log.local.retention.bytes",
         documentation=(
-            "With tiered storage, how large the local part of a partition may get; -2 stands for retention.bytes. "
-            "Without tiered storage, as here, it is kept but changes nothing."
+            "With tiered storage, the maximum local size of a partition; -2 for retention.bytes. "
+            "Without tiered storage, as here, it has no effect."
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Topic configs: the files of a partition, and when they are forced to the disk."""
+"""Topic configs: segment files and flushing."""
 
 from typing import Final
 
@@ -13,13 +13,13 @@ SEGMENTS: Final = (
         name="segment.bytes",
         type=ConfigType.INT,
         default=1 << 30,
-        # Kafka's bound since 4.0 (KIP-1030). Ours too: a topic that works in a test here must not be refused in
-        # production there. For tests that want small files there is internal.segment.bytes, as in Kafka.
+        # Kafka's bound since 4.0 (KIP-1030), used here too: a topic that works in a test with Ottla must not be
+        # rejected by Kafka in production. Tests with small files use internal.segment.bytes, as in Kafka.
         rule=at_least(1 << 20),
         broker_name="log.segment.bytes",
         documentation=(
-            "How large a segment file may grow before a new one is begun. Old data is deleted and compacted a "
-            "segment at a time, so smaller segments follow the limits more closely and cost more open files."
+            "The maximum size of a segment file. Old data is deleted and compacted a "
+            "segment at a time, so smaller segments follow the limits more closely but need more open files."
         ),
     ),
     Definition(
@@ -28,7 +28,18 @@ SEGMENTS: Final = (
         default=None,
         rule=at_least(1024),
         is_hidden=True,
-        documentation="Takes the place of segment.bytes, without its lower bound. For tests only.",
+        documentation="Overrides segment.bytes, without its lower bound. For tests only.",
+    ),
+    Definition(
+        name="encryption.key.version",
+        type=ConfigType.INT,
+        default=0,
+        rule=at_least(0),
+        is_hidden=True,
+        documentation=(
+            "Encrypt each partition of the topic with a separate key, which is deleted with it. Another version is "
+            "another key; 0 is for the keys of the data folder. Ottla's own; needs encryption at rest."
+        ),
     ),
     Definition(
         name="segment.ms",
@@ -37,7 +48,7 @@ SEGMENTS: Final = (
         rule=at_least(1),
         broker_name="log.roll.ms",
         documentation=(
-            "How long a segment is written to before a new one is begun, full or not, so that the data of a quiet "
+            "The time after which a segment is rolled even if it is not full, so that the data of a quiet "
             "partition can become old enough to be deleted or compacted."
         ),
     ),
@@ -48,8 +59,8 @@ SEGMENTS: Final = (
         rule=at_least(0),
         broker_name="log.roll.jitter.ms",
         documentation=(
-            "The most that may be taken off segment.ms at random, so that partitions created together do not all "
-            "begin their new segments in the same moment."
+            "The maximum random jitter that is subtracted from segment.ms, so that partitions created together do not "
+            "roll their segments at the same time."
         ),
     ),
     Definition(
@@ -58,9 +69,7 @@ SEGMENTS: Final = (
         default=10 << 20,
         rule=at_least(4),
         broker_name="log.index.size.max.bytes",
-        documentation=(
-            "How large an index of a segment may grow before a new segment is begun. Less than 1024 counts as 1024."
-        ),
+        documentation=("The maximum size of a segment's index; a full index rolls the segment. At least 1024."),
     ),
     Definition(
         name="index.interval.bytes",
@@ -69,8 +78,8 @@ SEGMENTS: Final = (
         rule=at_least(0),
         broker_name="log.index.interval.bytes",
         documentation=(
-            "How many bytes of records may lie between two entries of an index. Fewer bytes make a read start closer "
-            "to what it looks for, and the index larger."
+            "The bytes of records between two index entries. Fewer bytes make lookups more "
+            "precise, and the index larger."
         ),
     ),
     Definition(
@@ -78,7 +87,7 @@ SEGMENTS: Final = (
         type=ConfigType.BOOLEAN,
         default=False,
         broker_name="log.preallocate",
-        documentation="Kafka reserves the space of a new segment on the disk if true. Kept here, but changes nothing.",
+        documentation="Kafka preallocates new segment files if true. No effect here.",
     ),
     Definition(
         name="flush.messages",
@@ -87,19 +96,19 @@ SEGMENTS: Final = (
         rule=at_least(1),
         broker_name="log.flush.interval.messages",
         documentation=(
-            "Force records to the disk after this many. Any limit that is set here makes the broker do it before it "
-            "acknowledges records, in one go for all that wait, so that a power cut loses nothing acknowledged."
+            "Flush after this many records. Any limit makes the broker flush before it "
+            "acknowledges records (with group commit), so that a power cut loses no acknowledged record."
         ),
     ),
     Definition(
         name="flush.ms",
         type=ConfigType.LONG,
-        # Kafka's own default is never. Ours flushes in the background, and it would be wrong to hide that.
+        # Kafka's default is never. Ottla flushes in the background, and the value must show that.
         default=1000,
         rule=at_least(0),
         broker_name="log.flush.interval.ms",
         documentation=(
-            "How often records are forced to the disk in the background; a power cut loses at most what arrived "
+            "How often records are flushed in the background; a power cut loses at most the records written "
             "since. The largest number, 9223372036854775807, leaves it to the operating system."
         ),
     ),

@@ -1,4 +1,4 @@
-"""Configs of share groups: of all that a broker has, and of one."""
+"""Configs of share groups: defaults of the broker, and those of a group."""
 
 from typing import Final
 
@@ -27,63 +27,63 @@ SHARE_GROUPS: Final = (
         type=ConfigType.INT,
         default=30_000,
         is_read_only=True,
-        documentation="How long a record is one consumer's before others may have it.",
+        documentation="The acquisition lock duration of a record.",
     ),
     Definition(
         name="group.share.delivery.count.limit",
         type=ConfigType.INT,
         default=5,
         is_read_only=True,
-        documentation="How often a record is delivered before it is given up.",
+        documentation="The maximum number of delivery attempts of a record.",
     ),
     Definition(
         name="group.share.partition.max.record.locks",
         type=ConfigType.INT,
         default=2000,
         is_read_only=True,
-        documentation="How many records of a partition a share group may have in flight.",
+        documentation="The maximum number of in-flight records of a partition per share group.",
     ),
     Definition(
         name="group.share.session.timeout.ms",
         type=ConfigType.INT,
         default=45_000,
         is_read_only=True,
-        documentation="After how long a silence a member is taken out of its share group.",
+        documentation="The session timeout of share group members.",
     ),
     Definition(
         name="group.share.heartbeat.interval.ms",
         type=ConfigType.INT,
         default=5_000,
         is_read_only=True,
-        documentation="How often members of share groups are to send a heartbeat.",
+        documentation="The heartbeat interval of share group members.",
     ),
     Definition(
         name="group.share.max.size",
         type=ConfigType.INT,
         default=200,
         is_read_only=True,
-        documentation="How many members a share group may have.",
+        documentation="The maximum number of members of a share group.",
     ),
     Definition(
         name="group.share.max.share.sessions",
         type=ConfigType.INT,
         default=2000,
         is_read_only=True,
-        documentation="How many members of share groups may fetch from the broker at a time.",
+        documentation="The maximum number of share sessions of the broker.",
     ),
     Definition(
         name="share.coordinator.state.topic.num.partitions",
         type=ConfigType.INT,
         default=1,
         is_read_only=True,
-        documentation="How many partitions __share_group_state, the topic of share groups, is created with.",
+        documentation="The number of partitions of __share_group_state, the topic of share group state.",
     ),
     Definition(
         name="share.coordinator.snapshot.update.records.per.snapshot",
         type=ConfigType.INT,
         default=500,
         is_read_only=True,
-        documentation="After how many changes all state of a partition is written anew to __share_group_state.",
+        documentation="The number of updates of a share partition between two snapshots in __share_group_state.",
     ),
 )
 
@@ -94,7 +94,7 @@ OF_ONE_SHARE_GROUP: Final = (
         default=30_000,
         rule=between(100, 3_600_000),
         broker_name="group.share.record.lock.duration.ms",
-        documentation="How long a record is one consumer's before others may have it.",
+        documentation="The acquisition lock duration of a record.",
     ),
     Definition(
         name=DELIVERY_LIMIT,
@@ -102,8 +102,8 @@ OF_ONE_SHARE_GROUP: Final = (
         default=5,
         rule=between(1, 1000),
         broker_name="group.share.delivery.count.limit",
-        documentation="How often a record is delivered before it is given up, and becomes a dead letter if there is a "
-        "topic for them.",
+        documentation="The maximum number of delivery attempts; then the record is sent to the dead-letter "
+        "topic if there is one.",
     ),
     Definition(
         name=MOST_LOCKS,
@@ -111,7 +111,7 @@ OF_ONE_SHARE_GROUP: Final = (
         default=2000,
         rule=between(10, 100_000),
         broker_name="group.share.partition.max.record.locks",
-        documentation="How many records of a partition the group may have in flight.",
+        documentation="The maximum number of in-flight records of a partition.",
     ),
     Definition(
         name=SESSION_TIMEOUT,
@@ -119,7 +119,7 @@ OF_ONE_SHARE_GROUP: Final = (
         default=45_000,
         rule=at_least(1000),
         broker_name="group.share.session.timeout.ms",
-        documentation="After how long a silence a member is taken out of the group.",
+        documentation="The session timeout of members.",
     ),
     Definition(
         name=HEARTBEAT_INTERVAL,
@@ -127,34 +127,34 @@ OF_ONE_SHARE_GROUP: Final = (
         default=5_000,
         rule=at_least(100),
         broker_name="group.share.heartbeat.interval.ms",
-        documentation="How often members are to send a heartbeat.",
+        documentation="The heartbeat interval of members.",
     ),
     Definition(
         name=OFFSET_RESET,
         type=ConfigType.STRING,
         default="latest",
         rule=_OFFSET_RESET,
-        documentation="Where a new share group begins: earliest, latest, or by_duration:PT1H for the last hour.",
+        documentation="The start offset of a new share group: earliest, latest, or by_duration:PT1H for the last hour.",
     ),
     Definition(
         name=ISOLATION,
         type=ConfigType.STRING,
         default="read_uncommitted",
         rule=one_of("read_uncommitted", "read_committed"),
-        documentation="Whether records of transactions are delivered only once they are committed.",
+        documentation="Whether transactional records are delivered only after the commit.",
     ),
     Definition(
         name=RENEWS,
         type=ConfigType.BOOLEAN,
         default=True,
-        documentation="Whether consumers may ask for more time with a record.",
+        documentation="Whether consumers may renew acquisition locks.",
     ),
     Definition(
         name=DEAD_LETTERS,
         type=ConfigType.STRING,
         default="",
         rule=_TOPIC,
-        documentation="The topic that gets a copy of each record that is rejected, or delivered as often as it may be; "
+        documentation="The dead-letter topic for records that are rejected or reach the maximum number of deliveries; "
         "empty for none. It is created if it does not exist.",
     ),
 )

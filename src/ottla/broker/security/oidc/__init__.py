@@ -1,1 +1,1 @@
-"""Logins through an OpenID Connect provider; imported only where `security.oidc_issuer` is set."""
+"""Logins through an OpenID Connect provider; imported only if `security.oidc_issuer` is set."""

@@ -28,7 +28,7 @@ _LOGOUT_EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class Attempt(NamedTuple):
-    """A login that was begun, and what its callback has to match."""
+    """A login in progress, and the values that its callback must match."""
 
     state: str
     nonce: str
@@ -37,7 +37,7 @@ class Attempt(NamedTuple):
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What is used of a provider's discovery document."""
+    """The used fields of a provider's discovery document."""
 
     issuer: str
     authorization_endpoint: str
@@ -47,7 +47,7 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Ended(NamedTuple):
-    """Which sessions a logout token ends: one session id, or all of a subject."""
+    """The sessions that a logout token ends: one session id, or all of a subject."""
 
     subject: str | None
     session_id: str | None
@@ -85,7 +85,7 @@ def authorization_url(metadata: Metadata, config: SecurityConfig, attempt: Attem
 
 
 def logout_url(metadata: Metadata, config: SecurityConfig, id_token: str) -> str | None:
-    """Where the browser ends its session with the provider, too; None if the provider has no such page."""
+    """The provider's logout page; None if it has none."""
     if not metadata.end_session_endpoint:
         return None
     return with_query(
@@ -103,23 +103,23 @@ def with_query(address: str, parameters: Mapping[str, str]) -> str:
 
 
 def read_metadata(document: bytes, issuer: str) -> Metadata:
-    """LoginFailed, if it is not the discovery document of this issuer, or names an address in plain text."""
+    """Raises LoginFailed if it is not the discovery document of this issuer, or contains a plain http URL."""
     try:
         found = msgspec.json.decode(document, type=Metadata)
     except msgspec.MsgspecError as wrong:
         raise LoginFailed(f"the discovery document of {issuer} is not valid: {wrong}") from None
     if found.issuer != issuer:
-        raise LoginFailed(f"the discovery document of {issuer} names the issuer {found.issuer!r}")
+        raise LoginFailed(f"the discovery document of {issuer} has the issuer {found.issuer!r}")
     for address in (found.authorization_endpoint, found.token_endpoint, found.jwks_uri):
         if not is_trusted(address):
-            raise LoginFailed(f"the discovery document of {issuer} names {address!r}, which is not an https address")
+            raise LoginFailed(f"the discovery document of {issuer} contains {address!r}, which is not an https URL")
     return found
 
 
 def check_id_token(claims: Mapping[str, Any], nonce: str | None, client_id: str) -> None:
-    """What an ID token must say beyond issuer, audience and time; a renewed one need not repeat the nonce."""
+    """Check an ID token beyond issuer, audience and time; a renewed one need not repeat the nonce."""
     if nonce is not None and not secrets.compare_digest(str(claims.get("nonce", "")), nonce):
-        raise LoginFailed("the ID token has another nonce than the login")
+        raise LoginFailed("the nonce of the ID token does not match the login")
     if claims.get("azp", client_id) != client_id:
         raise LoginFailed(f"the ID token was issued to the client {claims.get('azp')!r}, not to {client_id!r}")
     if not isinstance(claims.get("sub"), str):
@@ -133,7 +133,7 @@ def read_logout(claims: Mapping[str, Any]) -> Ended:
         raise LoginFailed("not a logout token")
     subject, session_id = claims.get("sub"), claims.get("sid")
     if not isinstance(subject, str | None) or not isinstance(session_id, str | None):
-        raise LoginFailed("a logout token whose sub or sid is not text")
+        raise LoginFailed("sub or sid of the logout token is not a string")
     if subject is None and session_id is None:
-        raise LoginFailed("a logout token without sub and sid")
+        raise LoginFailed("the logout token has neither sub nor sid")
     return Ended(subject, session_id)

@@ -1,4 +1,4 @@
-"""Logins through the OpenID Connect provider, from the event loop: attempts under way, renewals, logouts."""
+"""Logins through the OpenID Connect provider, from the event loop: pending logins, renewals, logouts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ottla.broker.security.oidc.provider import Granted
 
 HOW: Final = "oidc"
-"""What the audit log and the metrics call this way to log in."""
+"""The name of this login method in the audit log and metrics."""
 _MOST_ATTEMPTS: Final = 10_000
 
 
@@ -31,7 +31,7 @@ class OidcLogins:
         self._attempts: dict[str, Attempt] = {}
 
     async def begin(self) -> tuple[str, str]:
-        """The address to send a browser to, and the state that it must bring back."""
+        """The URL to redirect a browser to, and the state for its callback."""
         metadata = await self._logins.in_thread(self._provider.metadata)
         attempt = new_attempt(self._now_s())
         self._forget_late_attempts()
@@ -39,7 +39,8 @@ class OidcLogins:
         return authorization_url(metadata, self._config, attempt), attempt.state
 
     async def finish(self, code: str, state: str, expected: str, peer: str) -> Granted:
-        """Who has logged in; LoginFailed if this browser began no such login, or the provider denies it."""
+        """The logged-in user; raises LoginFailed if this browser did not start the login, or the provider rejects
+        it."""
         granted = await self._logins.counted(HOW, peer, self._redeem(code, state, expected))
         self._logins.noted(HOW, f"User:{granted.user}", peer)
         return granted
@@ -47,14 +48,14 @@ class OidcLogins:
     async def _redeem(self, code: str, state: str, expected: str) -> Granted:
         attempt = self._attempts.pop(state, None)
         if attempt is None or attempt.ends_s <= self._now_s() or not secrets.compare_digest(state, expected):
-            raise LoginFailed("a callback for a login that this browser did not begin, or began too long ago")
+            raise LoginFailed("unknown or expired login in the callback")
         return await self._logins.in_thread(lambda: self._provider.redeem(code, attempt))
 
     async def renew(self, before: Granted) -> Granted:
         return await self._logins.in_thread(lambda: self._provider.renew(before))
 
     async def ended(self, logout_token: str, peer: str) -> Ended:
-        """Which sessions the provider ends; LoginFailed if the token is not the provider's."""
+        """The sessions to end; raises LoginFailed if the token is not from the provider."""
         return await self._logins.counted(
             f"{HOW} logout", peer, self._logins.in_thread(lambda: self._provider.ended(logout_token))
         )

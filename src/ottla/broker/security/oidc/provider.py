@@ -1,4 +1,4 @@
-"""The OpenID Connect provider, asked over HTTP. Its calls block: they run in the threads of logins."""
+"""HTTP requests to the OpenID Connect provider. They block: call them in the threads of logins."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _MOST_BYTES: Final = 1 << 20
 _METADATA_S: Final = 3600.0
 _KEYS_S: Final = 300.0
 _LEAST_BETWEEN_S: Final = 10.0
-"""Keys may have been rotated when a signature does not fit, but forged tokens must not make us ask all the time."""
+"""A signature mismatch may mean rotated keys, but forged tokens must not cause frequent requests."""
 
 
 class Granted(NamedTuple):
-    """What the provider says of a user who has logged in."""
+    """The provider's data of a logged-in user."""
 
     user: str
     groups: tuple[str, ...]
@@ -48,7 +48,7 @@ class Granted(NamedTuple):
     id_token: str
     refresh_token: str | None
     lasts_s: float
-    """How long until the provider has to be asked again."""
+    """The time until the next renewal."""
 
 
 class _TokenAnswer(msgspec.Struct):
@@ -85,7 +85,7 @@ class Provider:
             return self._metadata
 
     def redeem(self, code: str, attempt: Attempt) -> Granted:
-        """Exchange the code that a browser brought back; LoginFailed if the provider does not accept it."""
+        """Redeem the authorization code; raises LoginFailed if the provider rejects it."""
         answer = self._ask_for_tokens(
             {
                 "grant_type": "authorization_code",
@@ -97,14 +97,14 @@ class Provider:
         return self._granted(answer, attempt.nonce)
 
     def renew(self, before: Granted) -> Granted:
-        """Ask whether a user is still logged in there; LoginFailed if not, or if the provider does not say."""
+        """Renew the login; raises LoginFailed if the provider rejects it or is unreachable."""
         if before.refresh_token is None:
             raise LoginFailed("the provider gave no refresh token, and the login has expired")
         answer = self._ask_for_tokens({"grant_type": "refresh_token", "refresh_token": before.refresh_token})
         if not answer.refresh_token:
             answer.refresh_token = before.refresh_token
         if not answer.id_token:
-            # A renewal may confirm the login without stating again whose it is.
+            # A renewal may omit the ID token.
             return before._replace(refresh_token=answer.refresh_token, lasts_s=answer.expires_in)
         now = self._granted(answer, None)
         if now.subject != before.subject:
@@ -137,7 +137,7 @@ class Provider:
                 raise
             return self._tokens.claims(token)
 
-    # Asking
+    # Requests
 
     def _current_keys(self) -> Keys:
         from ottla.net.sasl.signatures import Keys
@@ -149,12 +149,12 @@ class Provider:
                 try:
                     self._keys = Keys(document)
                 except (ValueError, KeyError, TypeError) as wrong:
-                    raise LoginFailed(f"the JWKS at {jwks_uri} is not valid: {wrong}") from None
+                    raise LoginFailed(f"invalid JWKS at {jwks_uri}: {wrong}") from None
                 self._keys_read_s = self._now_s()
             return self._keys
 
     def _forget_keys(self) -> bool:
-        """Have the keys read again, unless they were just read."""
+        """Reload the JWKS, unless it was just loaded."""
         with self._lock:
             if self._now_s() < self._keys_read_s + _LEAST_BETWEEN_S:
                 return False
@@ -173,11 +173,11 @@ class Provider:
         try:
             return msgspec.json.decode(answer, type=_TokenAnswer)
         except msgspec.MsgspecError as wrong:
-            raise LoginFailed(f"the token endpoint's answer is not valid: {wrong}") from None
+            raise LoginFailed(f"invalid response of the token endpoint: {wrong}") from None
 
     def _ask(self, address: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> bytes:
         if not is_trusted(address):
-            raise LoginFailed(f"{address} is not an https address")
+            raise LoginFailed(f"{address} is not an https URL")
         request = urllib.request.Request(address, body, {"accept": "application/json", **(headers or {})})  # noqa: S310
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
@@ -187,4 +187,4 @@ class Provider:
             refused.close()
             raise LoginFailed(f"{address} answered {refused.code} {refused.reason}") from None
         except (OSError, ValueError) as failed:
-            raise LoginFailed(f"{address} does not answer: {failed}") from None
+            raise LoginFailed(f"{address} does not respond: {failed}") from None

@@ -7,7 +7,7 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ottla.spark.rows import spark_schema
+from ottla.spark.reader.rows import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

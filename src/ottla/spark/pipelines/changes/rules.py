@@ -12,32 +12,36 @@ from ottla.spark.pipelines.fields import suggestion
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from ottla.spark.pipelines.definition import Pipeline, Sink
+    from ottla.spark.pipelines.definition import Pipeline
     from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.spark.pipelines.sinks.sink import Sink
 
 DELETED: Final = "_deleted"
 """The column of a source's rows that says whether a record deletes its key."""
 DELETE: Final = "_ottla_delete"
 """The same once the sink has decided; it is never stored."""
 ORIGIN: Final = ("_topic", "_partition", "_offset")
-MERGING_KINDS: Final = ("delta", "iceberg", "postgresql", "sqlite", "jdbc")
-"""Sinks that replace and delete rows by key."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergeRule:
-    key: tuple[str, ...]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRule:
+    """How the rows of a sink replace and delete others."""
+
+    key: tuple[str, ...] = ()
     order_by: str | None = None
     """A stored row is only replaced or deleted by one whose value in this column is not smaller."""
-
-
-def merge_rule(sink: Sink) -> MergeRule:
-    return MergeRule(sink.key, sink.order_by)
+    delete_when: str | None = None
+    """A condition in SQL: rows for which it holds are deletes."""
+    is_merge: bool = False
+    """There is one stored row for each key."""
+    keeps_deletes: bool = False
+    """Deletes are shown like other rows."""
 
 
 def check_columns(sink: Sink, columns: Struct) -> None:
     """Refuse a key or an order that the rows do not have, or that cannot be compared."""
-    for what, names in (("key", sink.key), ("order_by", (sink.order_by,) if sink.order_by else ())):
+    rule = sink.changes
+    for what, names in (("key", rule.key), ("order_by", (rule.order_by,) if rule.order_by else ())):
         for name in names:
             kind = columns.get(name)
             if kind is None:
@@ -47,9 +51,8 @@ def check_columns(sink: Sink, columns: Struct) -> None:
             if not isinstance(kind, str) or kind == "variant":
                 text = f"column {name} is a {shown(kind)}, which cannot be compared"
                 raise ConfigError(f"[sink.{sink.name}] {what}: {text}; select a field of it under a name of its own")
-            if what == "order_by" and sink.kind == "sqlite" and kind.startswith("decimal"):
-                text = f"SQLite stores the {kind} {name} as text, which has another order; cast it to bigint or double"
-                raise ConfigError(f"[sink.{sink.name}] {what}: {text}")
+            if what == "order_by" and (reason := sink.why_unordered(name, kind)) is not None:
+                raise ConfigError(f"[sink.{sink.name}] {what}: {reason}")
 
 
 def null_key(row: dict[str, object], key: Sequence[str]) -> str | None:
@@ -60,7 +63,7 @@ def null_key(row: dict[str, object], key: Sequence[str]) -> str | None:
 def refuse_lost_deletes(pipeline: Pipeline, sink: Sink, columns: Collection[str]) -> None:
     """Refuse steps that drop the column that says which rows delete: deletes would be written as rows of nulls."""
     sources = [source.name for source in pipeline.sources.values() if source.has_deletes]
-    if not sources or DELETED in columns or sink.delete_when is not None:
+    if not sources or DELETED in columns or sink.changes.delete_when is not None:
         return
     # A Python step may handle deletes itself, and SQL that names the column does.
     if not any(step.python or DELETED in (step.sql or "") for step in pipeline.steps):

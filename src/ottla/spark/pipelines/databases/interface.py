@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pyspark.sql import DataFrame
 
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
-    from ottla.spark.pipelines.tables.staging import BatchId
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedRow:
-    """A row that the database can never take."""
-
-    row: dict[str, Any]
-    reason: str
+    from ottla.spark.pipelines.sinks.batch import MicroBatch
 
 
 class Database(Protocol):
     def columns(self) -> TableColumns | None:
         """The columns that the table has now; None if there is no such table yet."""
 
-    def write(self, frame: DataFrame, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
-        """Put a micro-batch into the table, unless it is there; returns how many rows.
-
-        `refused` is called with the rows that cannot be written, before the rest is committed.
-        """
+    def write(self, frame: DataFrame, batch: MicroBatch) -> int:
+        """Put a micro-batch into the table, unless it is there; returns how many rows."""
 
 
 class Dialect(Protocol):

@@ -13,18 +13,15 @@ from ottla.spark.pipelines.evolution.rules import AddColumn
 from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.databases.interface import RefusedRow
-    from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
-    from ottla.spark.pipelines.tables.staging import BatchId
+    from ottla.spark.pipelines.sinks.batch import MicroBatch
+    from ottla.spark.pipelines.sinks.postgresql import PostgresqlSink
 
 
 class PostgresDatabase:
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: PostgresqlSink) -> None:
         self._sink = sink
 
     def columns(self) -> TableColumns | None:
@@ -35,13 +32,13 @@ class PostgresDatabase:
         except psycopg.OperationalError as away:
             raise ConfigError(f"[sink.{self._sink.name}]: could not connect to the database: {away}") from None
 
-    def write(self, frame: DataFrame, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
+    def write(self, frame: DataFrame, batch: MicroBatch) -> int:
         psycopg = imported_psycopg()
         # The block commits at its end, and rolls back if it is left by an error.
         with psycopg.connect(self._sink.url) as connection, connection.cursor() as cursor:
             cursor.execute("SET TIME ZONE 'UTC'")
             dialect = PostgresDialect((psycopg.DataError, psycopg.IntegrityError))
-            return BatchWriting(cursor, self._sink, dialect).write_once(frame, batch, refused)
+            return BatchWriting(cursor, self._sink, dialect).write_once(frame, batch)
 
 
 class PostgresDialect:

@@ -17,20 +17,17 @@ from ottla.spark.pipelines.evolution.rules import AddColumn
 from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.databases.interface import RefusedRow
-    from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
-    from ottla.spark.pipelines.tables.staging import BatchId
+    from ottla.spark.pipelines.sinks.batch import MicroBatch
+    from ottla.spark.pipelines.sinks.sqlite import SqliteSink
 
 _PATIENCE_S: Final = 60.0
 
 
 class SqliteDatabase:
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: SqliteSink) -> None:
         self._sink = sink
 
     def columns(self) -> TableColumns | None:
@@ -39,14 +36,14 @@ class SqliteDatabase:
         with closing(sqlite3.connect(self._sink.path, timeout=_PATIENCE_S)) as connection:
             return sqlite_columns(connection.cursor(), self._sink.table)
 
-    def write(self, frame: DataFrame, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
+    def write(self, frame: DataFrame, batch: MicroBatch) -> int:
         Path(self._sink.path).parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self._sink.path, timeout=_PATIENCE_S, isolation_level=None)) as connection:
             cursor = connection.cursor()
             # Before anything is read, so that two pipelines do not both find that a batch is missing.
             cursor.execute("BEGIN IMMEDIATE")
             try:
-                count = BatchWriting(cursor, self._sink, SqliteDialect()).write_once(frame, batch, refused)
+                count = BatchWriting(cursor, self._sink, SqliteDialect()).write_once(frame, batch)
             except BaseException:
                 cursor.execute("ROLLBACK")
                 raise

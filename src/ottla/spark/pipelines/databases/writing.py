@@ -6,7 +6,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.pipelines.changes.rules import DELETE, null_key
-from ottla.spark.pipelines.databases.interface import RefusedRow
 from ottla.spark.pipelines.databases.statements import (
     create,
     create_batches,
@@ -19,15 +18,16 @@ from ottla.spark.pipelines.databases.statements import (
 from ottla.spark.pipelines.evolution.conforming import frame_columns
 from ottla.spark.pipelines.evolution.deciding import evolution_for
 from ottla.spark.pipelines.evolution.types import shown
+from ottla.spark.pipelines.sinks.batch import RefusedRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
 
     from ottla.spark.pipelines.databases.interface import Dialect
-    from ottla.spark.pipelines.definition import Sink
-    from ottla.spark.pipelines.tables.staging import BatchId
+    from ottla.spark.pipelines.sinks.batch import MicroBatch
+    from ottla.spark.pipelines.sinks.databases import DatabaseSink
 
 _ROWS_AT_ONCE: Final = 1000
 _SAVEPOINT: Final = "ottla_rows"
@@ -42,12 +42,12 @@ class _Statement(NamedTuple):
 class BatchWriting:
     """One micro-batch, in the transaction that the cursor is in. Rows pass through the driver, some at a time."""
 
-    def __init__(self, cursor: Any, sink: Sink, dialect: Dialect) -> None:  # noqa: ANN401 - the driver's own
+    def __init__(self, cursor: Any, sink: DatabaseSink, dialect: Dialect) -> None:  # noqa: ANN401 - the driver's own
         self._cursor = cursor
         self._sink = sink
         self._dialect = dialect
 
-    def write_once(self, frame: DataFrame, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
+    def write_once(self, frame: DataFrame, batch: MicroBatch) -> int:
         mark = self._dialect.placeholder
         self._cursor.execute(create_batches())
         self._cursor.execute(last_batch(mark), (batch.query,))
@@ -65,7 +65,7 @@ class BatchWriting:
             for statement, some in zip(statements, (upserts, deletes), strict=True):
                 count += self._apply(statement, self._without_faults(some, bad), bad)
         if bad:
-            refused(bad)
+            batch.refuse(bad)
         self._cursor.execute(keep_batch(mark), (batch.query, batch.number))
         return count
 
@@ -85,7 +85,7 @@ class BatchWriting:
             return frame.select(*(f"`{name}`" for name in frame_columns(frame).names)) if self._sink.key else frame
         from ottla.spark.pipelines.changes.marking import last_per_key
 
-        return last_per_key(frame, self._sink)
+        return last_per_key(frame, self._sink.changes)
 
     def _evolve(self, frame: DataFrame) -> None:
         table = self._sink.table

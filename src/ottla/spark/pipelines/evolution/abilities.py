@@ -1,4 +1,4 @@
-"""What each kind of sink can change in an existing table, and which of its types a type of Spark becomes."""
+"""What a kind of sink can change in an existing table, and which of its types a type of Spark becomes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from ottla.spark.pipelines.evolution.types import Array, Map, Struct, struct_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ottla.spark.pipelines.definition import SinkKind
     from ottla.spark.pipelines.evolution.types import Type
 
 ANY: Final = "any"
@@ -44,44 +43,3 @@ class Abilities:
 
     def stored_columns(self, columns: Struct) -> Struct:
         return struct_of((field.name, self.stored(field.type)) for field in columns.fields)
-
-
-ABILITIES: Final[Mapping[SinkKind, Abilities]] = {
-    "parquet": Abilities(
-        title="a Parquet folder",
-        can_widen=False,
-        stored_as={},
-        why_not_widen="files of both types would stand side by side, and readers fail on one of them",
-    ),
-    "delta": Abilities(
-        title="a Delta table",
-        can_widen=False,
-        stored_as={},
-        why_not_widen="the package deltalake does not write Delta's type widening",
-    ),
-    "iceberg": Abilities(
-        title="an Iceberg table",
-        can_widen=True,
-        stored_as={"tinyint": "int", "smallint": "int"},
-    ),
-    "postgresql": Abilities(
-        title="a PostgreSQL table",
-        can_widen=True,
-        stored_as={"tinyint": "smallint", "variant": JSON},
-        nested_as_json=True,
-    ),
-    "sqlite": Abilities(
-        title="a SQLite table",
-        can_widen=True,
-        stored_as={"variant": JSON},
-        nested_as_json=True,
-    ),
-    "jdbc": Abilities(
-        title="a database table",
-        can_widen=False,
-        stored_as={"variant": JSON},
-        nested_as_json=True,
-        why_not_widen="not every database can change the type of a column; alter the table yourself",
-        ignores_case=True,
-    ),
-}

@@ -9,16 +9,16 @@ from ottla.spark.pipelines.ddl import quoted
 from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.evolution.abilities import Abilities
     from ottla.spark.pipelines.evolution.rules import Evolution, Misfit
     from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.spark.pipelines.sinks.stored import StoredSink
 
 _ABSENT: Final = "-"
 _LONGEST: Final = 60
 
 
-def refuse(sink: Sink, table: Struct, query: Struct, evolution: Evolution, abilities: Abilities) -> None:
+def refuse(sink: StoredSink, table: Struct, query: Struct, evolution: Evolution, abilities: Abilities) -> None:
     """Raise if something does not fit."""
     if evolution.misfits:
         policy = f'(evolution = "{sink.evolution}")'
@@ -42,7 +42,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _ways_out(sink: Sink, evolution: Evolution) -> str:
+def _ways_out(sink: StoredSink, evolution: Evolution) -> str:
     ways = [
         f"cast in a step: SELECT CAST({quoted(each.column)} AS {each.cast_to}) AS {quoted(each.column)}"
         for each in evolution.misfits

@@ -7,7 +7,7 @@ in new rows. A type that is narrower than the table's is written as the table's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ottla.spark.pipelines.evolution.abilities import ANY
 from ottla.spark.pipelines.evolution.types import Array, Field, Map, Struct, decimal_of, shown
@@ -15,10 +15,10 @@ from ottla.spark.pipelines.evolution.types import Array, Field, Map, Struct, dec
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ottla.spark.pipelines.definition import EvolutionPolicy
     from ottla.spark.pipelines.evolution.abilities import Abilities
     from ottla.spark.pipelines.evolution.types import Type
 
+EvolutionPolicy = Literal["add", "widen", "strict"]
 _WIDER: Final = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
 
 

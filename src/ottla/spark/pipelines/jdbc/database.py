@@ -14,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from ottla.spark.pipelines.changes.marking import last_per_key
 from ottla.spark.pipelines.changes.rules import DELETE, null_key
-from ottla.spark.pipelines.databases.interface import RefusedRow
 from ottla.spark.pipelines.evolution.abilities import ANY, JSON
 from ottla.spark.pipelines.evolution.conforming import frame_columns
 from ottla.spark.pipelines.evolution.deciding import evolution_for
@@ -33,22 +32,23 @@ from ottla.spark.pipelines.jdbc.statements import (
     keep_batch,
     last_batch,
 )
+from ottla.spark.pipelines.sinks.batch import RefusedRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.evolution.types import Struct, Type
-    from ottla.spark.pipelines.tables.staging import BatchId
+    from ottla.spark.pipelines.sinks.batch import MicroBatch
+    from ottla.spark.pipelines.sinks.jdbc import JdbcSink
 
 _ATTEMPT: Final = uuid.uuid4().hex[:8]
 """Of this process: what workers of a killed one may still write is not in our stage."""
 
 
 class JdbcDatabase:
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: JdbcSink) -> None:
         self._sink = sink
         self._options = {**sink.options, "url": sink.url}
 
@@ -59,7 +59,7 @@ class JdbcDatabase:
         with JdbcConnection(spark, self._options) as connection:
             return _columns(connection, self._sink.table)
 
-    def write(self, frame: DataFrame, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
+    def write(self, frame: DataFrame, batch: MicroBatch) -> int:
         spark = frame.sparkSession
         with JdbcConnection(spark, self._options) as connection:
             if not connection.has_table(BATCHES):
@@ -68,7 +68,7 @@ class JdbcDatabase:
             if last is not None and last >= batch.number:
                 return 0
             self._evolve(connection, frame_columns(frame))
-            return self._merge(connection, frame, batch, refused, is_first=last is None)
+            return self._merge(connection, frame, batch, is_first=last is None)
 
     def _evolve(self, connection: JdbcConnection, query: Struct) -> None:
         """Before the transaction: many databases end it when a table changes. A repeated micro-batch finds it done."""
@@ -95,8 +95,7 @@ class JdbcDatabase:
         self,
         connection: JdbcConnection,
         frame: DataFrame,
-        batch: BatchId,
-        refused: Callable[[Sequence[RefusedRow]], None],
+        batch: MicroBatch,
         *,
         is_first: bool,
     ) -> int:
@@ -106,7 +105,7 @@ class JdbcDatabase:
         columns = {f"c{at}": there[name.lower()] for at, name in enumerate(names)}
         stage = f"{STAGE}{batch.query[:8]}_{_ATTEMPT}".replace("-", "_")
         self._drop_stages(connection, batch)
-        rows = _staged(last_per_key(frame, sink) if sink.key else frame, names)
+        rows = _staged(last_per_key(frame, sink.changes) if sink.key else frame, names)
         declared = {name: kind for name, each in columns.items() if (kind := each.spark_type)}
         self._stage(rows, stage, declared)
         quoted = connection.quoted
@@ -123,7 +122,7 @@ class JdbcDatabase:
         )
         bad = self._without_key(connection, frame.sparkSession, merge, names)
         if bad:
-            refused(bad)
+            batch.refuse(bad)
         connection.begin()
         for statement in merge.statements(replaces_all=sink.mode == "complete"):
             connection.execute(statement)
@@ -150,7 +149,7 @@ class JdbcDatabase:
         rows = [dict(zip(names, row, strict=True)) for row in found]
         return [RefusedRow(row, null_key(row, self._sink.key) or "") for row in rows]
 
-    def _drop_stages(self, connection: JdbcConnection, batch: BatchId) -> None:
+    def _drop_stages(self, connection: JdbcConnection, batch: MicroBatch) -> None:
         """Those that killed drivers left."""
         for name in connection.tables(f"{STAGE}{batch.query[:8]}_".replace("-", "_")):
             connection.execute(f"DROP TABLE {name}")

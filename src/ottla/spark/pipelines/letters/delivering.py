@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.blocking.producer import Producer
 from ottla.client.group.interface import Committed, GroupProgress
-from ottla.spark.cluster import cluster_of
 from ottla.spark.kafka_settings import client_options
 from ottla.spark.link import link_to
-from ottla.spark.offsets import to_tree
-from ottla.spark.options import parse_source
 from ottla.spark.pipelines.frames import StreamReading, dead_letters_query, query_name
 from ottla.spark.pipelines.letters.rules import offsets_of, rounds
 from ottla.spark.pipelines.parsing import bad_rows
 from ottla.spark.pipelines.preparing import kafka_of
-from ottla.spark.progress import GroupProgress as ToldProgress
+from ottla.spark.reader.offsets import to_tree
+from ottla.spark.reader.options import parse_source
+from ottla.spark.reader.topic_layout import cluster_of
+from ottla.spark.reporting.progress import GroupProgress as ToldProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ottla.spark.offsets import Offsets
     from ottla.spark.pipelines.definition import Pipeline, Source
     from ottla.spark.pipelines.letters.rules import Spans
+    from ottla.spark.reader.offsets import Offsets
 
 _RECORDS_PER_TASK = 2000
 """A task's dead letters are in the driver's memory at once, and may have 900 kB each."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.ids import TopicPartition
-from ottla.spark.offsets import from_tree
+from ottla.spark.reader.offsets import from_tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from ottla.spark.offsets import Offsets
+    from ottla.spark.reader.offsets import Offsets
 
 Spans = dict[TopicPartition, tuple[int, int]]
 """From the first offset to the one before the second."""

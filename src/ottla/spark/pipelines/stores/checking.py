@@ -7,15 +7,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import TABLE_KINDS
-from ottla.spark.pipelines.stores.addresses import is_in_store
 from ottla.spark.pipelines.stores.opening import settled, store_files
 from ottla.spark.pipelines.stores.refusals import explained
-from ottla.spark.pipelines.stores.secrets import redacted, secrets_of
+from ottla.spark.pipelines.stores.secrets import redacted
 from ottla.spark.pipelines.tables.staging import OWN_FOLDER
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.definition import Pipeline, Sink
+    from ottla.spark.pipelines.definition import Pipeline
     from ottla.spark.pipelines.stores.settings import StorageSettings
 
 _PATIENCE: Final = timedelta(seconds=10)
@@ -24,13 +22,7 @@ _PATIENCE: Final = timedelta(seconds=10)
 def check_stores(pipeline: Pipeline) -> None:
     """Raises with what is wrong and what to do about it."""
     for sink in pipeline.sinks.values():
-        if sink.kind in TABLE_KINDS and is_in_store(sink.path):
-            _check_libraries(sink)
-            try:
-                check_access(sink.path, sink.storage)
-            except ConfigError as refused:
-                raise ConfigError(f"[sink.{sink.name}] path: {refused}") from None
-            _check_catalog(sink)
+        sink.check_access()
 
 
 def check_access(address: str, settings: StorageSettings) -> None:
@@ -59,26 +51,3 @@ def check_access(address: str, settings: StorageSettings) -> None:
         raise ConfigError(
             f"{address} cannot be used: the store ignores conditional writes (If-None-Match), which commits need"
         )
-
-
-def _check_libraries(sink: Sink) -> None:
-    if sink.kind == "delta":
-        from ottla.spark.pipelines.tables.delta import imported_deltalake
-
-        imported_deltalake()
-    elif sink.kind == "iceberg":
-        from ottla.spark.pipelines.tables.iceberg import imported_load_catalog
-
-        imported_load_catalog()
-
-
-def _check_catalog(sink: Sink) -> None:
-    if sink.kind != "iceberg":
-        return
-    from ottla.spark.pipelines.tables.opening import table_of
-
-    try:
-        table_of(sink).columns()
-    except Exception as refused:  # noqa: BLE001 - each catalog has other error classes
-        said = redacted(f"{type(refused).__name__}: {refused}".partition("\n")[0], secrets_of([sink]))
-        raise ConfigError(f"[sink.{sink.name}] catalog: cannot be used: {said}") from None

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from ottla.spark.pipelines.stores.settings import StorageSettings
 
-    from ottla.spark.pipelines.definition import Sink
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ottla.spark.pipelines.sinks.sink import Sink
 
 _WORDS: Final = ("password", "secret", "token", "credential", "key")
 _LEAST: Final = 4
@@ -17,13 +19,22 @@ _LEAST: Final = 4
 
 def secrets_of(sinks: Iterable[Sink]) -> tuple[str, ...]:
     """Keys of stores and catalogs, and passwords in their addresses."""
+    return tuple({each for sink in sinks for each in sink.secrets() if len(each) >= _LEAST})
+
+
+def secrets_in(values: Mapping[str, object]) -> set[str]:
+    """The secrets among named values: by name, in addresses, in tables of settings and in `[storage]`."""
     found: set[str] = set()
-    for sink in sinks:
-        found |= set(sink.storage.secrets)
-        found |= {value for name, value in sink.catalog.items() if any(word in name for word in _WORDS)}
-        for address in (sink.url, *sink.catalog.values()):
-            found |= _passwords(address)
-    return tuple(each for each in found if len(each) >= _LEAST)
+    for name, value in values.items():
+        if isinstance(value, StorageSettings):
+            found |= set(value.secrets)
+        elif isinstance(value, dict):
+            found |= secrets_in(value)
+        elif isinstance(value, str):
+            found |= _passwords(value)
+            if name != "key" and any(word in name.lower() for word in _WORDS):
+                found.add(value)
+    return found - {""}
 
 
 def _passwords(address: str) -> set[str]:

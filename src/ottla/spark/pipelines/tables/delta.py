@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.changes.rules import MergeRule
+    from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.evolution.types import Struct
     from ottla.spark.pipelines.stores.files import FileInfo, Files
@@ -71,7 +71,7 @@ class DeltaTable:
         schema = arrow_schema(columns_of(frame.schema.jsonValue()))
         return Changes(staged_rows(self._files, stage(frame, self._files, batch, STAGED_ASIDE), schema))
 
-    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
+    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: ChangeRule) -> int:
         from ottla.spark.pipelines.tables.delta_merge import merge
 
         if evolution.changes:

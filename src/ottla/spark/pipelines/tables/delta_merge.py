@@ -9,14 +9,14 @@ from ottla.spark.pipelines.changes.rules import DELETE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ottla.spark.pipelines.changes.rules import MergeRule
+    from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.tables.changes import Changes
 
 _STREAMED_BYTES: Final = 256 << 20
 """A larger source is streamed; a smaller one is looked at first, so that files without its keys are not opened."""
 
 
-def merge(table: Any, changes: Changes, schema: pa.Schema, rule: MergeRule, **options: Any) -> None:  # noqa: ANN401 - deltalake's own
+def merge(table: Any, changes: Changes, schema: pa.Schema, rule: ChangeRule, **options: Any) -> None:  # noqa: ANN401 - deltalake's own
     names = schema.names
     source = changes.rows.select([*names, DELETE])
     # By position: the parser of deltalake takes names of any kind in the target only.
@@ -41,7 +41,7 @@ def merge(table: Any, changes: Changes, schema: pa.Schema, rule: MergeRule, **op
     )
 
 
-def _is_newer(rule: MergeRule, of: dict[str, str]) -> str:
+def _is_newer(rule: ChangeRule, of: dict[str, str]) -> str:
     if rule.order_by is None:
         return "true"
     stored = f"t.{_quoted(rule.order_by)}"

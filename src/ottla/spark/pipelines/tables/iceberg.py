@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.changes.rules import MergeRule
-    from ottla.spark.pipelines.definition import Sink
+    from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.evolution.rules import Evolution
+    from ottla.spark.pipelines.sinks.iceberg import IcebergSink
     from ottla.spark.pipelines.stores.files import Files
     from ottla.spark.pipelines.tables.staging import StagedFile
 
@@ -55,7 +55,7 @@ _UPKEEP: Final = {
 class IcebergTable:
     """In a catalog that is a SQLite file beside the data, unless another is given."""
 
-    def __init__(self, sink: Sink, warehouse: Files) -> None:
+    def __init__(self, sink: IcebergSink, warehouse: Files) -> None:
         self._warehouse = warehouse
         self._name = sink.table
         self._partition_by = list(sink.partition_by)
@@ -98,7 +98,7 @@ class IcebergTable:
         schema = arrow_schema(columns_of(frame.schema.jsonValue()))
         return Changes(staged_rows(self._files, stage(frame, self._files, batch, STAGED_ASIDE), schema))
 
-    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
+    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: ChangeRule) -> int:
         from ottla.spark.pipelines.tables.iceberg_merge import rewrite
 
         table = self._opened()

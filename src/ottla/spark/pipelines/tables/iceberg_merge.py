@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ottla.spark.pipelines.changes.rules import DELETE
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.changes.rules import MergeRule
+    from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.tables.changes import Changes
 
 _MOST_IN_LIST: Final = 200
@@ -29,7 +29,7 @@ class Rewrite:
     row_count: int = 0
 
 
-def rewrite(table: Any, metadata: Any, changes: Changes, rule: MergeRule) -> Rewrite:  # noqa: ANN401 - pyiceberg's own
+def rewrite(table: Any, metadata: Any, changes: Changes, rule: ChangeRule) -> Rewrite:  # noqa: ANN401 - pyiceberg's own
     """Write the new files. `metadata` is the table's with the columns that the changes need."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
@@ -62,7 +62,7 @@ def rewrite(table: Any, metadata: Any, changes: Changes, rule: MergeRule) -> Rew
     return done
 
 
-def _near(changes: Changes, rule: MergeRule) -> Any:  # noqa: ANN401 - pyiceberg's own
+def _near(changes: Changes, rule: ChangeRule) -> Any:  # noqa: ANN401 - pyiceberg's own
     """What the rows of a file must at least satisfy to have one of the keys; its statistics may rule that out."""
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual
 
@@ -82,7 +82,7 @@ def _near(changes: Changes, rule: MergeRule) -> Any:  # noqa: ANN401 - pyiceberg
 class _Matches:
     """The rows of a file whose keys are changed, by number."""
 
-    def __init__(self, stored: pa.Table, changes: Changes, rule: MergeRule) -> None:
+    def __init__(self, stored: pa.Table, changes: Changes, rule: ChangeRule) -> None:
         names = [f"k{number}" for number in range(len(rule.key))]
         left = dict(zip(names, (stored[name] for name in rule.key), strict=True))
         right = dict(zip(names, (changes.rows[name] for name in rule.key), strict=True))

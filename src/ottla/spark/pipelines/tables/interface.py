@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.changes.rules import MergeRule
+    from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.tables.changes import Changes
     from ottla.spark.pipelines.tables.staging import BatchId, StagedFile
@@ -57,5 +57,5 @@ class MergingTable(Table, Protocol):
     def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
         """The rows of a micro-batch with DELETE, for the driver to merge."""
 
-    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
+    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: ChangeRule) -> int:
         """Make the changes, in the commit that knows the micro-batch; returns how many."""

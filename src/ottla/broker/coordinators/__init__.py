@@ -1,0 +1,1 @@
+"""Coordinators of groups and transactions: they drive the pure rules, and keep their log and clock."""

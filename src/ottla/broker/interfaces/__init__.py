@@ -1,0 +1,1 @@
+"""How other protocol servers and programs in this process use the broker."""

@@ -1,0 +1,73 @@
+"""How a handler answers: now, or later.
+
+A handler is written as a function, as a coroutine function or, where it may need many turns, as a generator function.
+`normalized` turns the last kind into the first when a handler is loaded, so that what goes around handlers has to
+deal with two cases: an answer that is there, and one to await.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from ottla.broker.requests.turns import in_turns
+from ottla.wire.declare import Response
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
+
+T = TypeVar("T")
+Answer: TypeAlias = Response | None
+"""None where the client wants no response (acks=0)."""
+NowOrLater: TypeAlias = Any
+"""`ResponseT | None | Coroutine[object, object, ResponseT | None]`, of the response type of the handler's API."""
+Handler: TypeAlias = "Callable[[Broker, Any, Context], NowOrLater]"
+
+_IS_GENERATOR_FUNCTION: Final = 0x20  # inspect.CO_GENERATOR, without importing inspect
+
+
+def normalized(function: Callable[[Broker, Any, Context], Any]) -> Handler:
+    """The handler, which no longer answers with a generator."""
+    if not function.__code__.co_flags & _IS_GENERATOR_FUNCTION:
+        return function
+
+    @wraps(function)
+    def handler(broker: Broker, request: Any, context: Context) -> NowOrLater:  # noqa: ANN401 - as the API says
+        return in_turns(function(broker, request, context))
+
+    return handler
+
+
+async def settled(answer: NowOrLater) -> Any:  # noqa: ANN401 - the response type of the handler's API
+    if answer is None or isinstance(answer, Response):
+        return answer
+    return await answer
+
+
+def then(answer: NowOrLater, change: Callable[[Any], NowOrLater]) -> NowOrLater:
+    """The answer, changed once it is there; None stays None."""
+    if answer is None:
+        return None
+    if isinstance(answer, Response):
+        return change(answer)
+    return _changed_later(answer, change)
+
+
+async def _changed_later(answer: Coroutine[object, object, Any], change: Callable[[Any], NowOrLater]) -> Answer:
+    response = await answer
+    changed: Answer = None if response is None else await settled(change(response))
+    return changed
+
+
+def after(check: InTurns[T], proceed: Callable[[T], NowOrLater]) -> NowOrLater:
+    """What `proceed` answers given the outcome of the check; now, if one turn is enough for the check."""
+    outcome = in_turns(check)
+    return _proceeded_later(outcome, proceed) if isinstance(outcome, Coroutine) else proceed(outcome)
+
+
+async def _proceeded_later(outcome: Coroutine[object, object, T], proceed: Callable[[T], NowOrLater]) -> Answer:
+    answer: Answer = await settled(proceed(await outcome))
+    return answer

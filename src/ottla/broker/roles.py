@@ -1,0 +1,191 @@
+"""What a partition's role on this broker decides: who may append and read, and when a record is committed.
+
+A broker without a cluster has the only copy of each partition (`Standalone`). In a cluster it is the partition's
+leader, a follower, or its replica is offline (`replication/roles.py`). Handlers and coordinators ask the partition,
+and never which role it has.
+"""
+# ruff: noqa: B027 - most roles need not do what the others do
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from ottla.broker.partition import Partition
+    from ottla.broker.requests.waiting import Waiters
+    from ottla.storage.folder.closed_log import LogFacts
+    from ottla.storage.partition_log import PartitionLog
+
+NO_EPOCH: Final = -1
+NOBODY: Final = -1
+ALL_REPLICAS: Final = -1
+"""As `acks`: a record is acknowledged once all in-sync replicas have it."""
+
+
+class Role(ABC):
+    """The defaults are those of a partition that no other broker copies from here."""
+
+    __slots__ = ("_partition",)
+
+    is_offline: bool = False
+    """Whether its log could not be opened, or failed."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+
+    @property
+    @abstractmethod
+    def is_here(self) -> bool:
+        """Whether this broker has a replica of the partition."""
+
+    # Leadership
+
+    @property
+    @abstractmethod
+    def leads(self) -> bool: ...
+
+    @property
+    @abstractmethod
+    def leader(self) -> tuple[int, int]:
+        """The leader's node id and its epoch."""
+
+    @property
+    @abstractmethod
+    def term(self) -> object:
+        """Another object after each change of leader; None while another broker leads."""
+
+    @abstractmethod
+    def check_leads(self) -> None: ...
+
+    @abstractmethod
+    def check_can_append(self, acks: int) -> None: ...
+
+    def check_settled(self) -> None:
+        """OffsetNotAvailable while a new leader does not know the high watermark yet (KIP-207)."""
+
+    # The log
+
+    @abstractmethod
+    def open_log(self, open_: Callable[[], PartitionLog]) -> PartitionLog: ...
+
+    def log_failed(self, log: PartitionLog, why: str) -> None:
+        """The open log failed."""
+
+    def facts_of_closed(self, _look: Callable[[], LogFacts | None]) -> LogFacts | None:
+        """Start, high watermark and size if the log need not be opened for them."""
+        return None
+
+    # Appending
+
+    def appended(self, size: int) -> None:
+        """So many bytes were appended: wake the fetches that can read them."""
+
+    def synced(self) -> None:
+        """The log was synced further: what that commits is committed."""
+
+    @abstractmethod
+    def is_safe(self, offset: int, acks: int) -> bool:
+        """Whether the record at `offset` can be acknowledged now."""
+
+    def replicated(self, _offset: int, _timeout_s: float) -> asyncio.Future[None] | None:
+        """Done when the ISR has the record at `offset`; None if no other broker needs it."""
+        return None
+
+    # Reading
+
+    @property
+    @abstractmethod
+    def high_watermark(self) -> int: ...
+
+    def check_consumer(self, offset: int, rack_id: str) -> None:
+        """Whether a consumer in this rack may read at `offset`."""
+
+    def preferred_read_replica(self, _rack_id: str, _offset: int) -> int | None:
+        """The broker that a consumer in this rack should fetch from instead (KIP-392)."""
+        return None
+
+    # Deleting
+
+    @property
+    def low_watermark(self) -> int:
+        """The logs of all in-sync and eligible replicas start here or later."""
+        return self._partition.log.start_offset
+
+    def deleted_everywhere(self, _offset: int, _timeout_s: float) -> asyncio.Future[None] | None:
+        """Done when the logs of all in-sync and eligible replicas start at `offset` or later; None: no others."""
+        return None
+
+    @property
+    def retention_limit(self) -> int | None:
+        """Retention keeps the records from here on; None: it may delete all."""
+        return None
+
+    # Followers
+
+    def check_follower(self, offset: int) -> None:
+        """Whether a follower may fetch from `offset` here."""
+
+    def record_fetch(self, follower: int, offset: int, start_offset: int, broker_epoch: int) -> None:
+        """Record a follower's progress: it has everything below `offset`."""
+
+    def end_for_followers(self, isolation_level: int) -> int:
+        return self._partition.readable_until(isolation_level)
+
+    def waiters_of(self, _follower: int) -> Waiters:
+        return self._partition.waits
+
+    def wait_to_send_s(self, _follower: int) -> float:
+        """How long the replication quota delays a follower's next bytes."""
+        return 0.0
+
+    def sendable(self, _follower: int, room: int) -> int:
+        """How many of `room` bytes the replication quota allows at once."""
+        return room
+
+    def sent(self, follower: int, size: int) -> None:
+        """Charge the replication quota."""
+
+
+class Standalone(Role):
+    """The only copy: what the log has is committed, once synced if the flush policy says so."""
+
+    __slots__ = ()
+
+    is_here = True
+    leads = True
+    leader = (NOBODY, NO_EPOCH)
+
+    @property
+    def term(self) -> object:
+        return self
+
+    def check_leads(self) -> None:
+        """It always does."""
+
+    def check_can_append(self, acks: int) -> None:
+        """There is no ISR to be too small."""
+
+    def open_log(self, open_: Callable[[], PartitionLog]) -> PartitionLog:
+        log = open_()
+        # The folder may come from another broker, and epochs never decrease.
+        self._partition.leader_epoch = max(self._partition.leader_epoch, log.epochs.latest)
+        return log
+
+    def facts_of_closed(self, look: Callable[[], LogFacts | None]) -> LogFacts | None:
+        return look()
+
+    def appended(self, size: int) -> None:
+        partition = self._partition
+        if partition.waits and size and not partition.is_synced_first:
+            partition.waits.got(size)
+
+    def is_safe(self, offset: int, acks: int) -> bool:  # noqa: ARG002
+        return not self._partition.is_synced_first
+
+    @property
+    def high_watermark(self) -> int:
+        return self._partition.log.acknowledged_offset

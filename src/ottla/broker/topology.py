@@ -1,0 +1,143 @@
+"""Which brokers there are and who leads what, as handlers tell it to clients: alone, or in a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ottla.broker.coordinators.placement import coordinator_in
+from ottla.core.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.requests.context import Client
+    from ottla.broker.topics import TopicState
+    from ottla.cluster.state import BrokerInfo, Cluster, ClusterView, PartitionKey
+
+_NOBODY: Final = -1
+ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
+
+
+class Seen(NamedTuple):
+    """A broker, and where clients reach it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class Placed(NamedTuple):
+    """A partition, and who has it."""
+
+    error_code: ErrorCode
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    eligible: tuple[int, ...] = ()
+    """Replicas that are not in sync and have all that was committed (KIP-966)."""
+
+
+class Surroundings(Protocol):
+    @property
+    def controller_id(self) -> int: ...
+
+    @property
+    def node_ids(self) -> Collection[int]:
+        """Of the brokers that are there."""
+
+    def brokers(self, client: Client) -> Sequence[Seen]: ...
+
+    def placed(self, state: TopicState, partition: int) -> Placed: ...
+
+    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:
+        """Who keeps what this internal topic says of a group or a transactional id; None if nobody does now."""
+
+
+class Alone:
+    """One broker, which has everything."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.controller_id = broker.config.node_id
+        self.node_ids = (broker.config.node_id,)
+
+    def brokers(self, client: Client) -> Sequence[Seen]:
+        return (self._me(client),)
+
+    def _me(self, client: Client) -> Seen:
+        return Seen(self._broker.config.node_id, *self._broker.advertised_to(client))
+
+    def placed(self, state: TopicState, partition: int) -> Placed:
+        nodes = self.node_ids
+        return Placed(ErrorCode.NONE, self.controller_id, state.partitions[partition].leader_epoch, nodes, nodes)
+
+    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:  # noqa: ARG002 - all is here
+        return self._me(client)
+
+
+class Together:
+    """One of many, which knows of the others by the cluster's view."""
+
+    def __init__(self, broker: Broker, cluster: Cluster) -> None:
+        self._broker = broker
+        self._cluster = cluster
+
+    @property
+    def controller_id(self) -> int:
+        return self._cluster.view.controller_id
+
+    @property
+    def node_ids(self) -> Collection[int]:
+        return self._cluster.view.brokers.keys()
+
+    def _leads(self, node: int) -> bool:
+        """Whether it is of use to send clients there. One whose process has ended is in the view for a while yet."""
+        replication = self._broker.replication
+        return node in self._cluster.view.brokers and (replication is None or node not in replication.suspects)
+
+    def brokers(self, client: Client) -> Sequence[Seen]:
+        return [_seen(each, client) for each in self._cluster.view.brokers.values()]
+
+    def placed(self, state: TopicState, partition: int) -> Placed:
+        view = self._cluster.view
+        known = view.partition(state.entry.id, partition)
+        if known is None:
+            # Created a moment ago: the controller has yet to say where it is.
+            return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NOBODY, 0, (), ())
+        is_led = self._leads(known.leader)
+        return Placed(
+            ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
+            known.leader if is_led else _NOBODY,
+            known.leader_epoch,
+            known.replicas,
+            known.isr,
+            tuple(node for node in known.replicas if _is_offline(view, node, known.key)),
+            tuple(node for node in known.adding if node not in known.removing),
+            known.removing,
+            known.eligible,
+        )
+
+    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:
+        if topic not in self._broker.topics.by_name:
+            self._broker.create_topic_soon(topic)
+            return None
+        found = coordinator_in(self._broker, self._cluster, topic, name)
+        return None if found is None or not self._leads(found.id) else _seen(found, client)
+
+
+def _is_offline(view: ClusterView, node: int, key: PartitionKey) -> bool:
+    broker = view.brokers.get(node)
+    return broker is None or key in broker.offline
+
+
+def _seen(broker: BrokerInfo, client: Client) -> Seen:
+    """By the listener of the same name: a client that logs in here can log in there."""
+    host, port = broker.listeners.get(client.listener, broker.address)
+    # A worker of this machine, which is wherever the client has reached us.
+    return Seen(broker.id, client.local[0] if host in ANY_ADDRESS else host, port, broker.rack)

@@ -1,0 +1,1 @@
+"""Background work: flushing, retention, compaction, key rotation."""

@@ -1,0 +1,103 @@
+"""What has to be done from time to time: retention, forgetting producers, checkpoints, removing files."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ApiError
+from ottla.storage.files import remove_deleted, storage_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+    from pathlib import Path
+
+    from ottla.broker.broker import Broker
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class Maintenance:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: list[asyncio.Task[None]] = []
+        self._removals: set[asyncio.Future[None]] = set()
+        self._checkpoints: set[asyncio.Task[None]] = set()
+        self._checkpointing = asyncio.Lock()
+
+    def start(self) -> None:
+        config, groups = self._broker.config, self._broker.groups
+        transactions = self._broker.settings.transactions
+        self._tasks = [
+            asyncio.create_task(self._every(config.retention_check_interval_ms, self.apply_retention)),
+            asyncio.create_task(self._every(config.checkpoint_interval_ms, self.checkpoint)),
+            asyncio.create_task(self._every(config.compaction_check_interval_ms, self._compact)),
+            asyncio.create_task(self._every(groups.config.offsets_retention_check_interval_ms, groups.expire_offsets)),
+            asyncio.create_task(
+                self._every(transactions.id_expiration_check_interval_ms, self._forget_transactional_ids)
+            ),
+        ]
+        security = self._broker.security
+        if security.tokens is not None:
+            interval_ms = security.config.delegation_token_expiry_check_interval_ms
+            self._tasks.append(asyncio.create_task(self._every(interval_ms, security.delete_expired_tokens)))
+        if (key_rotation := self._broker.key_rotation) is not None:
+            self._tasks.append(asyncio.create_task(self._every(key_rotation.interval_ms, key_rotation.check)))
+        self.remove(self._broker.data_dir.deleted_folders())
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._checkpoints, return_exceptions=True)
+
+    async def _every(self, interval_ms: int, work: Callable[[], Awaitable[None] | None]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                to_wait_for = work()
+                if to_wait_for is not None:
+                    await to_wait_for
+            except ApiError as refused:
+                _logger.error("maintenance will be tried again: %s", refused)
+
+    def _forget_transactional_ids(self) -> None:
+        if self._broker.has_had_transactions:
+            self._broker.transactions.forget_expired()
+
+    def _compact(self) -> Awaitable[None]:
+        return self._broker.compactor.check()
+
+    def apply_retention(self) -> None:
+        now_ms = self._broker.steady_clock.now_ms()
+        for partition in self._broker.topics.partitions_here():
+            try:
+                self.remove(partition.log.delete_expired(now_ms, partition.retention_limit))
+                partition.log.expire_producers(now_ms)
+            except ApiError as refused:
+                _logger.error("old segments of %s could not be deleted: %s", partition.at, refused)
+
+    async def checkpoint(self) -> None:
+        """Note where each log starts and how far it is on the disk; that is durable when this returns."""
+        self._checkpoints.add(task := asyncio.create_task(self._checkpoint()))
+        task.add_done_callback(self._checkpoints.discard)
+        # Shielded: what was begun is finished, even for a client that goes away.
+        await asyncio.shield(task)
+
+    async def _checkpoint(self) -> None:
+        """As `DataDir.checkpoint` does it, without holding up the loop."""
+        loop, data_dir = asyncio.get_running_loop(), self._broker.data_dir
+        async with self._checkpointing:
+            written = data_dir.begin_checkpoint()
+            await loop.run_in_executor(None, written.run)
+            placed = data_dir.place_checkpoint(written)
+            await loop.run_in_executor(None, placed.run)
+        with storage_errors("syncing checkpoints"):
+            placed.must_have_succeeded()
+
+    def remove(self, doomed: Iterable[Path]) -> None:
+        """Remove files and folders that nobody needs any more, in a worker thread."""
+        loop = asyncio.get_running_loop()
+        for path in doomed:
+            self._removals.add(removal := loop.run_in_executor(None, remove_deleted, path))
+            removal.add_done_callback(self._removals.discard)

@@ -1,0 +1,100 @@
+"""Places in a topic, as options name them: an end of it, an offset, so many before the end, or a time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import click
+
+from ottla.cli.messages.lines import milliseconds
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ottla.client.consumer.consumer import Consumer
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The first message there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What comes from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastFew:
+    """So many messages of each partition."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    timestamp_ms: int
+
+
+StartingPoint: TypeAlias = Beginning | End | AtOffset | LastFew | AtTime
+
+_ENDS: Final[dict[str, StartingPoint]] = {
+    "beginning": Beginning(),
+    "earliest": Beginning(),
+    "end": End(),
+    "latest": End(),
+}
+_AGO: Final = re.compile(r"(\d+)\s*([smhd])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def starting_point(text: str, now: datetime | None = None, *, option: str = "--from") -> StartingPoint:
+    """What the option says: beginning, end, 42, -10, 15m, or ISO 8601."""
+    if text in _ENDS:
+        return _ENDS[text]
+    if re.fullmatch(r"-?\d+", text):
+        number = int(text)
+        return LastFew(-number) if number < 0 else AtOffset(number)
+    if ago := _AGO.fullmatch(text):
+        at = (now or datetime.now(UTC)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        return AtTime(round(at.timestamp() * 1000))
+    try:
+        return AtTime(milliseconds(text))
+    except ConfigError:
+        raise ConfigError(
+            f"{option}: expected beginning, end, an offset, -N for the last N, 15m for fifteen minutes ago, or a time "
+            f"such as 2026-11-15T09:30, got {text!r}"
+        ) from None
+
+
+async def seek_to(consumer: Consumer[bytes, bytes], point: StartingPoint) -> None:
+    """Put every partition the consumer has to where the point is."""
+    partitions = list(consumer.assignment)
+    match point:
+        case Beginning():
+            consumer.seek_to_beginning()
+        case End():
+            consumer.seek_to_end()
+        case AtOffset(offset):
+            first = await consumer.beginning_offsets(*partitions)
+            for at, end in (await consumer.end_offsets(*partitions)).items():
+                nearest = max(first[at], min(offset, end))
+                consumer.seek(at, nearest)
+                if nearest != offset:
+                    click.echo(f"{at} has no offset {offset}: reading from {nearest}", err=True)
+        case LastFew(count):
+            first = await consumer.beginning_offsets(*partitions)
+            for at, end in (await consumer.end_offsets(*partitions)).items():
+                consumer.seek(at, max(first[at], end - count))
+        case AtTime(timestamp_ms):
+            ends = await consumer.end_offsets(*partitions)
+            found = await consumer.offsets_for_times(dict.fromkeys(partitions, timestamp_ms))
+            for at, found_at in found.items():
+                consumer.seek(at, ends[at] if found_at is None else found_at)

@@ -1,0 +1,1 @@
+"""Offsets in commands: the bounds of partitions, resets, and offset files."""

@@ -1,0 +1,97 @@
+"""Where a group is to read on, or a topic is to begin: the rules, given what the partitions hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.cli.messages.starting_points import AtOffset, AtTime, Beginning, End, LastFew, StartingPoint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.core.ids import TopicPartition
+
+MOVE_COLUMNS: Final = ("topic", "partition", "committed", "new", "change", "lag", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The offsets that a partition holds: from the first up to, and without, the end."""
+
+    first: int
+    end: int
+
+    def nearest(self, offset: int) -> int:
+        return min(max(offset, self.first), self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """So many messages on from where the group is; back, if negative."""
+
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """From where a group is in a partition, None if nowhere, to where it shall be."""
+
+    where: TopicPartition
+    committed: int | None
+    wanted: int
+    bounds: Bounds
+
+    @property
+    def new(self) -> int:
+        return self.bounds.nearest(self.wanted)
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "topic": self.where.topic,
+            "partition": self.where.partition,
+            "committed": self.committed,
+            "new": self.new,
+            "change": None if self.committed is None else self.new - self.committed,
+            "lag": self.bounds.end - self.new,
+            "note": self._note(),
+        }
+
+    def _note(self) -> str | None:
+        if self.wanted < self.bounds.first:
+            return f"begins at {self.bounds.first}"
+        if self.wanted > self.bounds.end:
+            return f"ends at {self.bounds.end}"
+        return None
+
+
+def wanted_offset(point: StartingPoint, bounds: Bounds, at_time: int | None) -> int:
+    """The offset of a point in a partition; `at_time` is the first at or after its time, None if there is none."""
+    match point:
+        case Beginning():
+            return bounds.first
+        case End():
+            return bounds.end
+        case AtOffset(offset):
+            return offset
+        case LastFew(count):
+            return max(bounds.first, bounds.end - count)
+        case AtTime():
+            return bounds.end if at_time is None else at_time
+
+
+def moves_to(
+    point: StartingPoint | Shift,
+    committed: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, Bounds],
+    at_time: Mapping[TopicPartition, int | None],
+) -> list[Move]:
+    """What becomes of each partition. One that the group has not been in cannot be shifted, and is left out."""
+    moves = []
+    for where, each in bounds.items():
+        now = committed.get(where)
+        if not isinstance(point, Shift):
+            moves.append(Move(where, now, wanted_offset(point, each, at_time.get(where)), each))
+        elif now is not None:
+            moves.append(Move(where, now, now + point.by, each))
+    return moves

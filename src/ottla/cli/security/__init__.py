@@ -1,0 +1,1 @@
+"""Commands for users, rights, keys and certificates."""

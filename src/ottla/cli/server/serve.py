@@ -1,0 +1,370 @@
+"""`ottla serve`: run the broker until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from ottla.cli.server.logs import set_up_logging
+from ottla.cli.server.ready import say_ready
+from ottla.cli.settings import load_settings, with_settings_options
+from ottla.core.config import Flag
+from ottla.core.errors import OttlaError
+from ottla.core.hosts import is_loopback
+from ottla.core.quick_imports import without_garbage_collection
+from ottla.event_loop import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.inherited import Inherited
+    from ottla.cli.workers.plan import Configs
+    from ottla.core.ids import Address
+    from ottla.dmqp.config import DmqpConfig
+    from ottla.dmqp.door import DmqpDoor
+    from ottla.http.server import HttpServer
+    from ottla.net.config import NetConfig
+
+    SayReady = Callable[[Broker, HttpServer | None], None]
+
+_EXIT_IN_A_HURRY: Final = 143
+_EXPOSURES_FILE: Final = "dmqp.json"
+_FAULTS_WARNING: Final = (
+    "ottla: WARNING: FAULTS ARE ENABLED: whoever reaches /v1/faults can make this broker fail. For tests only."
+)
+_COLLECT_AFTER: Final = (10_000, 20, 50)
+
+
+class _Wishes(NamedTuple):
+    """What is said on the command line alone."""
+
+    enable_faults: bool = False
+    ephemeral: bool = False
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla serve
+  ottla serve --data-dir /var/lib/ottla --port 9092
+  ottla serve --config /etc/ottla.toml --log-level info --log-format json
+  ottla serve --listener PLAINTEXT://127.0.0.1:9092 --listener SASL_SSL://0.0.0.0:9093 --config ottla.toml
+  ottla serve --host 0.0.0.0 --advertised kafka.example:9092
+  ottla serve --zookeeper zk1:2181,zk2:2181 --node-id 2 --rack b
+  ottla serve --workers 4 --data-dir /var/lib/ottla
+  ottla serve --ephemeral --ready-file ready.json
+  ottla serve --ephemeral --enable-faults --ready-file ready.json
+""",
+)
+@with_settings_options
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Data folder [default: data].")
+@click.option("--host", help="Address to listen on [default: 127.0.0.1].")
+@click.option("--port", type=int, help="Kafka port; 0 picks a free one [default: 9092].")
+@click.option(
+    "--listener",
+    "listeners",
+    metavar="PROTOCOL://HOST:PORT",
+    multiple=True,
+    help="Listener (PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL), instead of --host and --port; may be repeated.",
+)
+@click.option("--http-port", type=int, help="HTTP port; 0 picks a free one, -1 disables HTTP [default: 8080].")
+@click.option("--advertised", metavar="HOST:PORT", help="Advertised address for clients and other nodes.")
+@click.option("--zookeeper", metavar="HOST:PORT,…", help="Join the cluster in this ZooKeeper.")
+@click.option("--node-id", type=int, help="Broker id in the cluster [default: 0].")
+@click.option("--rack", help="Rack of this node; replicas are spread over racks.")
+@click.option("--workers", type=int, help="Run this many broker processes behind one port to use more cores.")
+@click.option("--adopt", is_flag=True, help="With --workers: convert a single broker's data folder; cannot be undone.")
+@click.option(
+    "--ephemeral",
+    is_flag=True,
+    help="For tests: temporary data and free ports.",
+)
+@click.option("--enable-faults", is_flag=True, help="For tests: enable fault injection over /v1/faults.")
+@click.option(
+    "--ready-file", type=click.Path(path_type=Path), help="Write the addresses to this file, as JSON, once ready."
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    default="warning",
+    show_default=True,
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def serve(  # noqa: PLR0913
+    config_file: Path | None,
+    assignments: Sequence[str],
+    data_dir: Path | None,
+    host: str | None,
+    port: int | None,
+    listeners: tuple[str, ...],
+    http_port: int | None,
+    advertised: str | None,
+    zookeeper: str | None,
+    node_id: int | None,
+    rack: str | None,
+    workers: int | None,
+    adopt: bool,  # noqa: FBT001 - click passes it by name
+    ephemeral: bool,  # noqa: FBT001
+    enable_faults: bool,  # noqa: FBT001
+    ready_file: Path | None,
+    log_level: str,
+    log_format: str,
+) -> None:
+    """Run the broker."""
+    set_up_logging(log_level, log_format)
+    if ready_file is not None:
+        # That of an earlier run would say too early that this one is ready.
+        ready_file.unlink(missing_ok=True)
+    flags = {
+        "broker.data_dir": ("--data-dir", data_dir),
+        "net.host": ("--host", host),
+        "net.port": ("--port", port),
+        "net.listeners": ("--listener", ",".join(listeners) or None),
+        "http.port": ("--http-port", http_port),
+        "net.advertised": ("--advertised", advertised),
+        "cluster.zookeeper": ("--zookeeper", zookeeper),
+        "broker.node_id": ("--node-id", node_id),
+        "cluster.rack": ("--rack", rack),
+        "workers.count": ("--workers", workers),
+    }
+    given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
+    with ExitStack() as at_exit:
+        if ephemeral:
+            given = at_exit.enter_context(_ephemeral(given))
+        with without_garbage_collection():
+            configs = broker_settings(config_file, assignments, given)
+        if configs.workers.count:
+            from ottla.cli.workers.plan import Logging
+            from ottla.cli.workers.supervisor import supervise
+
+            if enable_faults:
+                raise click.UsageError("--enable-faults cannot be used with --workers")
+            asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file, adopts=adopt))
+        elif adopt:
+            raise click.UsageError("--adopt needs --workers")
+        else:
+            wishes = _Wishes(enable_faults, ephemeral)
+            run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
+
+
+@contextmanager
+def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
+    """What is given, with a folder that lasts as long as this, and free ports where none are given."""
+    from ottla.testing.folder import ephemeral_folder
+
+    if "broker.data_dir" in given:
+        raise click.UsageError("--data-dir cannot be used with --ephemeral")
+    with ephemeral_folder() as folder:
+        usual = {"broker.data_dir": str(folder), "net.port": "0", "http.port": "0"}
+        yield {key: Flag("--ephemeral", value) for key, value in usual.items()} | given
+
+
+def broker_settings(config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]) -> Configs:
+    from ottla.broker.config import BrokerConfig
+    from ottla.broker.settings import Settings
+    from ottla.broker.tracing_config import TracingConfig
+    from ottla.cli.workers.plan import Configs
+    from ottla.cluster.builtin.config import WorkersConfig
+    from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.replication.config import ReplicationConfig
+    from ottla.core.keys import EncryptionConfig
+    from ottla.dmqp.config import DmqpConfig
+    from ottla.groups.config import GroupConfig
+    from ottla.http.config import HttpConfig
+    from ottla.http.queues.config import QueuesConfig
+    from ottla.http.registry_config import SchemaRegistryConfig
+    from ottla.net.config import NetConfig
+    from ottla.net.security_config import SecurityConfig
+    from ottla.share.config import ShareConfig
+    from ottla.storage.config import LogConfig
+    from ottla.transactions.config import TransactionConfig
+
+    loaded = load_settings(config_file, assignments, flags)
+    settings = Settings(
+        broker=loaded.section(BrokerConfig),
+        net=loaded.section(NetConfig),
+        log=loaded.section(LogConfig),
+        groups=loaded.section(GroupConfig),
+        transactions=loaded.section(TransactionConfig),
+        share=loaded.section(ShareConfig),
+        encryption=loaded.section(EncryptionConfig),
+        security=loaded.section(SecurityConfig),
+        tracing=loaded.section(TracingConfig),
+        cluster=loaded.section(ClusterConfig),
+        replication=loaded.section(ReplicationConfig),
+    )
+    return Configs(
+        settings,
+        loaded.section(HttpConfig),
+        loaded.section(QueuesConfig),
+        loaded.section(DmqpConfig),
+        loaded.section(WorkersConfig),
+        loaded.section(SchemaRegistryConfig),
+    )
+
+
+async def serve_until_stopped(
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, wishes: _Wishes | None = None
+) -> None:
+    with without_garbage_collection():
+        from ottla.broker.broker import Broker
+        from ottla.net.descriptors import raise_limit
+
+        gc.freeze()  # or the first collection would look through it all
+    raise_limit()
+    wishes = wishes or _Wishes()
+    settings, dmqp_config = configs.settings, configs.dmqp
+    broker = Broker(settings, inherited=inherited)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, stopping, settings.broker.data_dir if wishes.ephemeral else None)
+    if inherited is not None:
+        inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
+    await _start(broker, settings.net)
+    if wishes.enable_faults:
+        _enable_faults(broker)
+    for warning in broker.security.warnings:
+        click.echo(f"ottla: {warning}", err=True)
+    http = await _bind_http(broker, configs)
+    broker.http_address = None if http is None else http.address
+    dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
+    say_ready(broker, http)
+    await broker.dispatcher.load_all()
+    # If nothing is exposed, nobody waits for this.
+    dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
+    if http is not None:
+        http.start()
+    _calm_garbage_collection()
+    await stopping.wait()
+    if http is not None:
+        await http.stop()
+    if dmqp is not None:
+        await dmqp.stop()
+    await broker.stop()
+
+
+async def _start(broker: Broker, net: NetConfig) -> None:
+    try:
+        await broker.start()
+    except OSError as refused:
+        broker.close()
+        [where, *_] = getattr(refused, "__notes__", (f"{net.host}:{net.port}",))
+        raise OttlaError(f"cannot listen on {where}: {_reason(refused)}") from None
+    except BaseException:
+        broker.close()
+        raise
+
+
+def _enable_faults(broker: Broker) -> None:
+    from ottla.broker.faults.faults import Faults
+    from ottla.broker.faults.watching import watch
+
+    watch(broker, Faults())
+    click.echo(_FAULTS_WARNING, err=True)
+
+
+def _import_dmqp(broker: Broker) -> type[DmqpDoor]:
+    if broker.cluster is not None:
+        from ottla.dmqp.cluster_door import ClusterDoor
+
+        return ClusterDoor
+    from ottla.dmqp.door import DmqpDoor
+
+    return DmqpDoor
+
+
+async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
+    # In a thread: Kafka clients are served already, or about to be.
+    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
+    try:
+        door = door_type(broker, config)
+        await door.start()
+    except OttlaError:
+        await broker.stop()
+        raise
+    if not is_loopback(config.host) and not config.client_ca_file:
+        click.echo(
+            f"ottla: DMQP on {config.host} without authentication: anyone who can reach it can push and pop", err=True
+        )
+    broker.shard_door = door
+    return door
+
+
+async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor | None:
+    """For want of descriptors, say, it cannot even be imported: that harms nobody who uses Kafka."""
+    try:
+        return await _open_dmqp(broker, config)
+    except (ImportError, OSError) as failed:
+        click.echo(f"ottla: no DMQP: {failed}", err=True)
+        return None
+
+
+def _on_signal(stopping: asyncio.Event, doomed: Path | None) -> None:
+    if stopping.is_set():
+        # Asked twice: what was acknowledged is safe, and the next start will check the rest.
+        if doomed is not None:
+            import shutil  # only now: no start should wait for it
+
+            shutil.rmtree(doomed, ignore_errors=True)
+        os._exit(_EXIT_IN_A_HURRY)
+    stopping.set()
+
+
+def _stop_soon(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    """In the thread of a worker's link to the catalog: without its supervisor it has nothing to do."""
+    loop.call_soon_threadsafe(stopping.set)
+
+
+def _calm_garbage_collection() -> None:
+    """What is loaded stays, and need not be looked through again and again while a long request is answered.
+
+    With Python's own settings that takes longer than the request, and nobody is served meanwhile.
+    """
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+
+
+def _warn_about_http(address: Address, *, asks_who: bool, has_tls: bool) -> None:
+    if not asks_who:
+        click.echo(
+            f"ottla: HTTP on {address} is open to the network without authentication: anyone who can reach it can "
+            "read and write everything; set http.host, or let a listener authenticate its clients",
+            err=True,
+        )
+    elif not has_tls:
+        click.echo(f"ottla: HTTP on {address} takes passwords and is not encrypted: set http.tls", err=True)
+
+
+async def _bind_http(broker: Broker, configs: Configs) -> HttpServer | None:
+    config = configs.http
+    if config.port < 0:
+        return None
+    from ottla.http.server import HttpServer
+
+    registry_port = -1 if configs.registry is None else configs.registry.port
+    http = HttpServer(broker, config, broker.settings.net.host, configs.queues, registry_port=registry_port)
+    if not is_loopback(http.address.host):
+        _warn_about_http(http.address, asks_who=broker.security.asks_who, has_tls=config.tls)
+    try:
+        await http.bind()
+    except OSError as refused:
+        await broker.stop()
+        [where, *_] = getattr(refused, "__notes__", (f"{http.address} for HTTP: {_reason(refused)}; see --http-port",))
+        raise OttlaError(f"cannot listen on {where}") from None
+    return http
+
+
+def _reason(refused: OSError) -> str:
+    """In the words of the operating system: the event loop's own repeat the address, in Python's notation."""
+    if refused.errno is not None and refused.errno > 0:
+        return os.strerror(refused.errno)
+    return refused.strerror or str(refused)

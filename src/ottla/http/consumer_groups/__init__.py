@@ -1,0 +1,1 @@
+"""Endpoints of groups and their offsets."""

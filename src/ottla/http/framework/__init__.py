@@ -1,0 +1,1 @@
+"""What every endpoint is built on: declarations, bodies, errors, connections, OpenAPI."""

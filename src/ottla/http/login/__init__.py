@@ -1,0 +1,1 @@
+"""Authentication over HTTP: passwords, tokens, certificates, browser sessions and OpenID Connect."""

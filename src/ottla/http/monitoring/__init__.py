@@ -1,0 +1,1 @@
+"""Metrics, totals and health."""

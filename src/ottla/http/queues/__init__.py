@@ -1,0 +1,1 @@
+"""Queues over HTTP, with and without a broker."""

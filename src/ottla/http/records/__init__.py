@@ -1,0 +1,1 @@
+"""Endpoints that write and read messages."""

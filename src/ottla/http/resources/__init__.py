@@ -1,0 +1,1 @@
+"""Endpoints of topics, the cluster, users and other resources."""

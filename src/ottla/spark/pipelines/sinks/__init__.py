@@ -1,0 +1,1 @@
+"""The kinds of sinks: one module each, with its keys, checks, evolution rules and writer."""

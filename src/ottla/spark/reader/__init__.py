@@ -1,0 +1,1 @@
+"""Reading topics: batches, streams, and segment files without a broker."""

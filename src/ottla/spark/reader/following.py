@@ -1,0 +1,70 @@
+"""A query's partitions as time goes by: those that are added, that go away, and whose topic is made again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.spark.errors import late_partition, made_again, partition_gone
+from ottla.spark.reader.losing import lose
+from ottla.wire.declare import NO_UUID
+
+if TYPE_CHECKING:
+    from ottla.core.ids import TopicPartition
+    from ottla.spark.reader.offsets import Offsets
+    from ottla.spark.reader.options import SourceOptions
+    from ottla.spark.reader.topic_layout import Cluster, Partitions
+
+
+class Following:
+    def __init__(self, cluster: Cluster, options: SourceOptions) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._topic_ids: dict[str, bytes] = {}
+        self._first_offsets: Offsets = {}
+        """Of partitions that came later than the query."""
+        self._begun_anew: dict[TopicPartition, tuple[int, int]] = {}
+        """Of partitions whose topic was made again: how far the query was in the old one, and where the new begins."""
+        self.known: Partitions = {}
+
+    def look(self, done: Offsets) -> Partitions:
+        """What there is now, given how far the query is; what is lost raises, or is said and got over."""
+        self.known = self._cluster.existing(self._options.selection)
+        self._miss_those_gone(done)
+        self._notice_topics_made_again(done)
+        self._welcome_new_ones(done)
+        self._topic_ids |= {at.topic: topic_id for at, topic_id in self.known.items()}
+        return self.known
+
+    def starts(self, done: Offsets) -> Offsets:
+        """Where each partition is to be read from next."""
+        starts: Offsets = {}
+        for at in self.known:
+            offset = done.get(at)
+            if offset is None:
+                starts[at] = self._first_offsets[at]
+            else:
+                was_at, begins_at = self._begun_anew.get(at, (-1, -1))
+                starts[at] = begins_at if offset == was_at else offset
+        return starts
+
+    def _miss_those_gone(self, done: Offsets) -> None:
+        if gone := sorted(done.keys() - self.known.keys()):
+            lose(partition_gone(", ".join(f"{at} (read up to offset {done[at]})" for at in gone)), self._options)
+
+    def _notice_topics_made_again(self, done: Offsets) -> None:
+        for topic in sorted({at.topic for at in done.keys() & self.known.keys()}):
+            those = sorted(at for at in self.known if at.topic == topic)
+            before, now = self._topic_ids.get(topic, NO_UUID), self.known[those[0]]
+            if NO_UUID in (before, now) or before == now:
+                continue
+            read = [at for at in those if at in done]
+            lose(made_again(topic, ", ".join(f"up to {done[at]} of {at}" for at in read)), self._options)
+            begins = self._cluster.earliest(read)
+            self._begun_anew |= {at: (done[at], begins[at]) for at in read}
+
+    def _welcome_new_ones(self, done: Offsets) -> None:
+        new = [at for at in self.known if at not in done]
+        self._first_offsets = self._cluster.earliest(new)
+        for at in new:
+            if self._first_offsets[at] > 0:
+                lose(late_partition(at, self._first_offsets[at]), self._options)

@@ -1,0 +1,84 @@
+"""Ranges of offsets: how much of what there is goes into a batch, and how it is split among tasks. Rules only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ottla.core.ids import TopicPartition
+    from ottla.spark.reader.offsets import Offsets
+
+LARGE_RANGE: Final = 2_000_000
+"""A task reads at most so many offsets, unless the user says otherwise: about two seconds of work."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """What one task reads: the offsets of a partition from `start` to below `end`."""
+
+    at: TopicPartition
+    start: int
+    end: int
+    topic_id: bytes = b""
+    """Whose offsets these are: a topic made again under the same name has another."""
+    files: tuple[str, ...] = ()
+    """The files of an archive that hold it; none if it is to be read from the broker."""
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+def split(ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None) -> list[OffsetRange]:
+    """As many tasks as were asked for, large ranges in more pieces than small ones; none has too many records.
+
+    The shares are those of the Kafka connector's own calculator.
+    """
+    limit = max_records or (LARGE_RANGE if min_partitions is None else None)
+    pieces = [each for each in sorted(ranges, key=lambda each: (each.at, each.start)) if each.size > 0]
+    if limit is not None:
+        pieces = [piece for each in pieces for piece in _divide(each, math.ceil(each.size / limit))]
+    if min_partitions is None or len(pieces) >= min_partitions:
+        return pieces
+    total = sum(each.size for each in pieces)
+    large = [each for each in pieces if _share(each.size, total, min_partitions) > 1]
+    large_total = sum(each.size for each in large)
+    left = max(min_partitions - (len(pieces) - len(large)), 1)
+    return [
+        piece
+        for each in pieces
+        for piece in _divide(each, _share(each.size, large_total, left) if each in large else 1)
+    ]
+
+
+def _share(size: int, total: int, count: int) -> int:
+    return max(math.floor(size / total * count + 0.5), 1)
+
+
+def _divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
+    edges = [whole.start + whole.size * i // count for i in range(count + 1)]
+    return [replace(whole, start=start, end=end) for start, end in pairwise(edges) if end > start]
+
+
+def limited(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], limit: int) -> Offsets:
+    """At most about `limit` offsets in all, each partition in proportion to what it has; as the connector does it."""
+    sizes = {at: offset - start[at] for at, offset in end.items() if offset > start[at]}
+    total = sum(sizes.values())
+    ends: Offsets = {}
+    for at, offset in end.items():
+        if at not in sizes:
+            ends[at] = offset
+            continue
+        share = limit * (sizes[at] / total)
+        ends[at] = min(start[at] + (math.ceil(share) if share < 1 else math.floor(share)), offset)
+    return ends
+
+
+def is_enough(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], least: int) -> bool:
+    """Whether there are so many new offsets."""
+    return sum(max(0, offset - start.get(at, offset)) for at, offset in end.items()) >= least

@@ -1,0 +1,1 @@
+"""Progress of queries, reported to consumer groups."""

@@ -1,0 +1,38 @@
+"""How far a query is, told to a consumer group: so that its lag shows wherever groups are looked at.
+
+Spark's checkpoint stays the truth, and nothing is ever read from here.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from ottla.client.blocking.background import Background
+    from ottla.spark.reader.offsets import Offsets
+
+_log: Final = logging.getLogger(__name__)
+
+
+class GroupProgress:
+    def __init__(self, link: Background, group: str) -> None:
+        self._link = link
+        self._group = group
+        self._told: Offsets = {}
+
+    def tell(self, offsets: Offsets) -> None:
+        """All below these offsets is done. A group that cannot be told is no reason to stop a query."""
+        if offsets == self._told:
+            return
+        try:
+            outcomes = self._link.call(self._link.client.admin.alter_group_offsets(self._group, offsets))
+        except ClientError as failed:
+            _log.warning("group %s is not told how far the query is: %s", self._group, failed)
+            return
+        for refused in outcomes.values():
+            if refused is not None:
+                _log.warning("%s", refused)
+        self._told = dict(offsets)

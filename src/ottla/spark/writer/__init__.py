@@ -1,0 +1,1 @@
+"""Writing topics: tasks, transactions, and commits by the driver."""

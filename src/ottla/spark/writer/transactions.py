@@ -1,0 +1,197 @@
+"""A task's rows in a transaction that the task leaves open, and the driver ends.
+
+A transaction is its transactional id, producer id and epoch: whoever knows the three can end it. A task that is tried
+again, or repeated after a crash, begins with its transactional id anew, and what was left open under it is aborted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ottla.client.errors import AuthorizationFailed, BrokerError, UnsupportedByBroker
+from ottla.client.patience import Patience
+from ottla.client.producer.batch import NOBODY, Identity
+from ottla.client.producer.transaction_requests import NAMED_FIRST, add_partitions, ask, end, init_producer_id
+from ottla.core.errors import ErrorCode
+from ottla.core.ids import TopicPartition
+from ottla.records.batch import read_header
+from ottla.records.control import read_end_marker
+from ottla.spark.errors import SinkError
+from ottla.spark.reader.leaders import fetch
+from ottla.spark.writer.attempts import transactional_id
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    import pyarrow as pa
+
+    from ottla.client.router import Router
+    from ottla.spark.writer.attempts import Attempt
+
+_OVER: Final = (
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+)
+_UNLIMITED: Final = (1 << 63) - 1
+
+
+class Prepared(msgspec.Struct, frozen=True, array_like=True):
+    """All rows of a task, written and not yet ended, and where the first of them is in the log."""
+
+    task: int
+    attempt: int
+    producer_id: int
+    epoch: int
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def at(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.producer_id, self.epoch, is_transactional=True)
+
+
+class TaskTransaction:
+    """What a task writes under; as a signature of ottla.spark.writer.sending."""
+
+    def __init__(self, router: Router, attempt: Attempt, timeout_ms: int) -> None:
+        self.transactional_id: str | None = attempt.transactional_id
+        self._id = attempt.transactional_id
+        self._router = router
+        self._attempt = attempt
+        self._timeout_ms = timeout_ms
+        self._identity = NOBODY
+        self._joined: set[TopicPartition] = set()
+
+    async def begin(self) -> bool:
+        """False if the broker has no transactions."""
+        try:
+            self._identity = await _new_identity(self._router, self._id, self._timeout_ms)
+        except UnsupportedByBroker:
+            return False
+        except AuthorizationFailed as refused:
+            raise SinkError(
+                f"{refused}: give this user access to transactional ids that begin with ottla-sink-, "
+                "or set transactional to false"
+            ) from refused
+        except BrokerError as refused:
+            if refused.code is ErrorCode.UNSUPPORTED_VERSION:
+                return False
+            if refused.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+                limit = "the broker's transaction.max.timeout.ms is less"
+                raise SinkError(f"kafka.transaction.timeout.ms is {self._timeout_ms}, and {limit}") from refused
+            raise
+        return True
+
+    async def meet(self, topic: str) -> None:
+        """Nothing: what was written before and not ended is not there for those who read committed records."""
+
+    def not_yet_written(self, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:  # noqa: ARG002 - it makes no difference
+        return rows
+
+    def identity_in(self, topic: str) -> Identity:  # noqa: ARG002 - it makes no difference
+        return self._identity
+
+    async def join(self, partitions: Collection[TopicPartition]) -> None:
+        """Before the first batch goes to a partition, the coordinator must know."""
+        new = set(partitions) - self._joined
+        if new:
+            await ask(self._router, add_partitions(self._id, self._identity, sorted(new)))
+            self._joined |= new
+
+    def prepared(self, placed: Mapping[TopicPartition, tuple[int, int]]) -> Prepared:
+        at = min(placed)
+        number, identity = self._attempt.number, self._identity
+        return Prepared(
+            self._attempt.task, number, identity.producer_id, identity.epoch, at.topic, at.partition, placed[at][0]
+        )
+
+    async def abort(self) -> None:
+        if self._joined:
+            await ask(self._router, end(self._id, self._identity, NAMED_FIRST, is_commit=False))
+
+
+class TransactionEnds:
+    """What the driver does with the transactions of its tasks."""
+
+    def __init__(self, router: Router, query_id: str) -> None:
+        self._router = router
+        self._query_id = query_id
+
+    def _id(self, prepared: Prepared) -> str:
+        return transactional_id(self._query_id, prepared.task, prepared.attempt)
+
+    async def check_is_open(self, prepared: Prepared) -> None:
+        """It must be open still, or those that are would be committed without it."""
+        try:
+            # It has this partition already, so that nothing changes.
+            await ask(self._router, add_partitions(self._id(prepared), prepared.identity, [prepared.at]))
+        except BrokerError as refused:
+            if refused.code not in _OVER:
+                raise
+            raise SinkError(
+                f"the transaction of task {prepared.task} was aborted before all tasks were done: it was open for "
+                f"longer than kafka.transaction.timeout.ms, or the task was begun once more ({refused})"
+            ) from refused
+
+    async def commit(self, prepared: Prepared) -> bool:
+        """Whether it is committed; as often as is wanted. False if it was aborted before."""
+        try:
+            await ask(self._router, end(self._id(prepared), prepared.identity, NAMED_FIRST, is_commit=True))
+        except BrokerError as refused:
+            if refused.code not in _OVER:
+                raise
+            return await self._was_committed(prepared)
+        return True
+
+    async def abort(self, prepared: Prepared) -> None:
+        """Unless it has ended already, however that was."""
+        try:
+            await ask(self._router, end(self._id(prepared), prepared.identity, NAMED_FIRST, is_commit=False))
+        except BrokerError as refused:
+            if refused.code not in _OVER:
+                raise
+
+    async def shut_out_earlier_attempts(self, prepared: Prepared, timeout_ms: int) -> None:
+        """What they may have left open would hold up those who read committed records."""
+        for attempt in range(prepared.attempt):
+            await _new_identity(self._router, transactional_id(self._query_id, prepared.task, attempt), timeout_ms)
+
+    async def _was_committed(self, prepared: Prepared) -> bool:
+        """The coordinator knows no more of it, but the log does: the producer's next marker is the transaction's."""
+        patience = Patience(self._router)
+        while True:
+            async for batches in fetch(self._router, prepared.at, prepared.offset, _UNLIMITED):
+                is_commit = _next_marker(batches, prepared.producer_id)
+                if is_commit is not None:
+                    return is_commit
+            if await patience.is_over():
+                raise SinkError(
+                    f"{prepared.at}: nothing after offset {prepared.offset} says whether the transaction of "
+                    f"task {prepared.task} in query {self._query_id} was committed"
+                )
+
+
+async def _new_identity(router: Router, an_id: str, timeout_ms: int) -> Identity:
+    answer = await ask(router, init_producer_id(an_id, timeout_ms, NOBODY))
+    return Identity(answer.producer_id, answer.producer_epoch, is_transactional=True)
+
+
+def _next_marker(batches: memoryview, producer_id: int) -> bool | None:
+    at = 0
+    while at < len(batches):
+        header = read_header(batches, at)
+        if header.is_control and header.producer_id == producer_id:
+            marker = read_end_marker(batches[at : at + header.size])
+            if marker is not None:
+                return marker.is_commit
+        at += header.size
+    return None

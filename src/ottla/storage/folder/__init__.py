@@ -1,0 +1,1 @@
+"""The data folder: its identity, lock, checkpoints and keys."""

@@ -1,0 +1,420 @@
+"""The data folder: a folder per partition, and shared checkpoints.
+
+The layout is that of an Apache Kafka log directory.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
+from ottla.core.ids import TopicPartition, problem_with_topic_name
+from ottla.storage.cipher import BatchCipher, BatchOwner
+from ottla.storage.files import (
+    CORRUPT,
+    beside,
+    discard_beside,
+    open_folder,
+    replace_file,
+    storage_errors,
+    sync_folder,
+    write_beside,
+)
+from ottla.storage.flushing import Flush, all_or_none
+from ottla.storage.folder import checkpoints, meta_properties
+from ottla.storage.folder.closed_log import facts_of
+from ottla.storage.folder.closing import close_logs
+from ottla.storage.folder.folder_keys import check_keys
+from ottla.storage.folder.folder_lock import FolderLock
+from ottla.storage.recovery import LastKnown, open_log
+from ottla.storage.segment_files.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from ottla.core.clock import Clock
+    from ottla.core.ids import TopicId
+    from ottla.core.keys import KeyRing
+    from ottla.core.sealing import Sealer
+    from ottla.storage.config import LogConfig
+    from ottla.storage.folder.closed_log import LogFacts
+    from ottla.storage.folder.closing import RunAll
+    from ottla.storage.partition_log import PartitionLog
+
+Noted = TypeVar("Noted")
+
+_logger: Final = logging.getLogger(__name__)
+
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+_CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]*)")
+_DELETED: Final = "-delete"
+_DELETED_NAME: Final = re.compile(r".+\.[0-9a-f]{32}-delete")
+_STRAY: Final = "-stray"
+_LONGEST_NAME: Final = 255
+_MODE: Final = 0o700
+"""Mode of a new folder: not readable by others. An existing folder keeps its mode."""
+_DESCRIPTORS_TO_CLOSE_A_LOG: Final = 16
+_WRITING_CHECKPOINTS: Final = "writing checkpoints"
+_KRAFT: Final = "__cluster_metadata"
+"""The log of Kafka's controllers, in a folder like a partition's, but not a topic."""
+
+
+class DataDir:
+    """Locked by one process. Partitions are opened individually, when needed."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        open_files: int = 512,
+        sealer: Sealer | None = None,
+        cluster_id: str | None = None,
+        node_id: int = 0,
+    ) -> None:
+        """The ids are stored in a new folder."""
+        self.path = path
+        self.sealer = sealer
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.when_opened: Callable[[TopicPartition, PartitionLog], None] | None = None
+        self._outdated: set[TopicPartition] = set()
+        self._failed: set[TopicPartition] = set()
+        self._newest_checkpoint: Flush | None = None
+        self._clock = clock
+        self._files = OpenFiles(open_files)
+        try:
+            path.mkdir(mode=_MODE, parents=True, exist_ok=True)
+            # Before it is locked, so that a foreign folder does not even get a lock file.
+            meta_properties.load(path)
+            self.keys = check_keys(path, None if sealer is None else sealer.ring)
+        except OSError as refused:
+            raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
+        self._lock = FolderLock(path)
+        try:
+            self.meta = meta_properties.load_or_create(path, cluster_id=cluster_id, node_id=node_id)
+            if self.keys is not None and sealer is not None:
+                self.keys.note(sealer.ring)
+            self.was_clean = (path / CLEAN_SHUTDOWN).exists()
+            self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS, checkpoints.read_offsets)
+            self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS, checkpoints.read_offsets)
+            self._aborted = self._read_checkpoint(checkpoints.ABORTED, checkpoints.read_aborted)
+            self._compacted = self._read_checkpoint(checkpoints.COMPACTED, checkpoints.read_offsets)
+            # From here on a crash must be detectable.
+            (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+            sync_folder(path)
+        except OSError as refused:
+            self._lock.release()
+            raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
+        except DataDirError:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> DataDir:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, TopicId | None]]:
+        """The partitions with a folder, and their stored topic ids."""
+        for folder in sorted(self.path.iterdir()):
+            match = _PARTITION.fullmatch(folder.name)
+            if match and folder.is_dir() and match["topic"] != _KRAFT and not problem_with_topic_name(match["topic"]):
+                at = TopicPartition(match["topic"], int(match["partition"]))
+                try:
+                    topic_id = checkpoints.read_topic_id(folder)
+                except OSError as failed:
+                    _logger.error("%s is left out: its topic id could not be read: %s", folder, failed)
+                    continue
+                yield at, topic_id
+
+    def facts(self, at: TopicPartition) -> LogFacts | None:
+        """Offsets and size of a partition without opening its log; None if it must be opened."""
+        if at in self.logs or at in self._failed:
+            return None
+        end = self._recovery_points.get(at) if self.was_clean else None
+        return facts_of(f"{self.path}/{at}", end, self._log_starts.get(at, 0))
+
+    def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
+        """The partition's log, opened or created. A folder with another topic id is rejected."""
+        if at in self.logs:
+            return self.logs[at]
+        folder = self.path / str(at)
+        is_new = not folder.exists()
+        if is_new:
+            self._forget(at)
+        self._check_owner(folder, topic_id)
+        # A clean shutdown records every partition: an unrecorded one was added since, in unknown state.
+        is_clean = self.was_clean and at in self._recovery_points and at not in self._failed
+        known = LastKnown(
+            is_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0), self._aborted.get(at, {})
+        )
+        log = open_log(folder, config, self._clock, self._files, known, self._cipher(at, topic_id))
+        try:
+            with storage_errors(f"opening {at}"):
+                if topic_id is not None and checkpoints.read_topic_id(folder) is None:
+                    checkpoints.write_topic_id(folder, topic_id)
+                if is_new:
+                    sync_folder(self.path)
+                log.use_key_version()
+        except StorageError:
+            log.abandon()
+            raise
+        log.before_truncation = partial(self._lower_checkpoints, at)
+        with suppress(StorageError):  # do not fail on a full disk: it is lowered with the next checkpoint
+            self._lower_checkpoints(at, log.next_offset)
+        self._failed.discard(at)
+        self.logs[at] = log
+        if self.when_opened is not None:
+            self.when_opened(at, log)
+        return log
+
+    def let_go(self, at: TopicPartition) -> None:
+        """Close the log that the disk failed, as a crash would, so that it can be opened and recovered again."""
+        log = self.logs.pop(at, None)
+        if log is not None:
+            self._recovery_points[at] = log.recovery_point
+            self._failed.add(at)
+            log.abandon()
+
+    def _cipher(self, at: TopicPartition, topic_id: TopicId | None) -> BatchCipher | None:
+        if self.sealer is None or self.keys is None:
+            return None
+        with storage_errors(f"reading {at}"):
+            owner = topic_id or checkpoints.read_topic_id(self.path / str(at))
+        if owner is None:
+            raise DataDirError(f"{at} cannot be encrypted: its topic id is unknown")
+        place = BatchOwner(owner, at.partition)
+        cipher = BatchCipher(self.sealer, place, self._files.buffers, allows_plain=self.keys.allows_plain)
+        cipher.find_own_keys(self.path / str(at))
+        return cipher
+
+    def use_keys(self, ring: KeyRing) -> None:
+        """Encrypt with these keys from now on; DataDirError if the folder needs others."""
+        if self.sealer is not None and self.keys is not None:
+            check_keys(self.path, ring)
+            with storage_errors("storing a new key id"):
+                self.keys.note(ring)
+            self.sealer.use(ring)
+            for at, log in self.logs.items():
+                try:
+                    log.refresh_own_keys()
+                except StorageError as failed:  # it is tried again before the old key is given up
+                    _logger.error("%s: its own keys could not be encrypted with the new key: %s", at, failed)
+
+    @property
+    def has_sealed_catalog(self) -> bool:
+        return self.keys is not None and self.keys.has_sealed_catalog
+
+    def note_sealed_catalog(self) -> None:
+        """From now on an unsealed catalog is rejected."""
+        if self.sealer is not None and self.keys is not None:
+            with storage_errors("storing that the catalog is sealed"):
+                self.keys.note_sealed_catalog(self.sealer.ring)
+
+    def settle_keys(self, below: int) -> None:
+        """Record that no data of older keys, nor unencrypted data, is left."""
+        if self.sealer is not None and self.keys is not None:
+            with storage_errors("storing the key ids"):
+                self.keys.settle(self.sealer.ring, below)
+
+    def delete_partitions(self, partitions: Iterable[TopicPartition]) -> list[Path]:
+        """Delete these at once; the caller passes the remaining folders to `remove_deleted`.
+
+        They are gone even after an error; a folder left on disk belongs to no topic.
+        """
+        folders = []
+        for at in partitions:
+            try:
+                folders += self._put_away(at, _DELETED)
+            except StorageError as failed:
+                _logger.error("%s: could not remove the folder of the deleted partition: %s", at, failed)
+        try:
+            if folders:
+                sync_folder(self.path)
+        except OSError as failed:
+            _logger.error(
+                "could not sync the data folder; deleted partitions may reappear after a power failure: %s", failed
+            )
+        return folders
+
+    def set_stray_aside(self, at: TopicPartition) -> Path:
+        """Move a stray partition out of the way, and keep it."""
+        for renamed in self._put_away(at, _STRAY):
+            with storage_errors(f"moving {at} away"):
+                sync_folder(self.path)
+            return renamed
+        raise UnknownTopicOrPartition(f"no partition {at}")
+
+    def _put_away(self, at: TopicPartition, suffix: str) -> list[Path]:
+        """Drop the partition and rename its folder; None if it never had one."""
+        self._newest_checkpoint = None
+        log = self.logs.pop(at, None)
+        if log is not None:
+            log.abandon()
+        self._recovery_points.pop(at, None)
+        self._log_starts.pop(at, None)
+        self._aborted.pop(at, None)
+        self._compacted.pop(at, None)
+        self._outdated.add(at)
+        self._failed.discard(at)
+        folder = self.path / str(at)
+        if not folder.exists():
+            return []
+        unique = f".{uuid.uuid4().hex}{suffix}"
+        with storage_errors(f"moving {at} away"):
+            return [folder.rename(self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique))]
+
+    def deleted_folders(self) -> list[Path]:
+        """Folders of deleted partitions left by a crash, for `remove_deleted`."""
+        return [folder for folder in self.path.iterdir() if _DELETED_NAME.fullmatch(folder.name) and folder.is_dir()]
+
+    # Compaction
+
+    def compacted_until(self, at: TopicPartition) -> int:
+        """The records below this have been compacted."""
+        return self._compacted.get(at, 0)
+
+    def note_compacted(self, at: TopicPartition, offset: int) -> Callable[[], None]:
+        """Record it; run the result, in any thread, to make it durable."""
+        self._compacted[at] = offset
+        return partial(checkpoints.write_offsets, self.path / checkpoints.COMPACTED, dict(self._compacted))
+
+    # Checkpoints
+
+    def checkpoint(self) -> None:
+        """Checkpoint recovery points and log start offsets, so that a start after a crash is fast."""
+        written = self.begin_checkpoint()
+        written.run()
+        placed = self.place_checkpoint(written)
+        placed.run()
+        with storage_errors(_WRITING_CHECKPOINTS):
+            placed.must_have_succeeded()
+
+    def noted_start(self, at: TopicPartition) -> int:
+        """The log start offset of the newest checkpoint: no crash brings back records below it."""
+        return self._log_starts.get(at, 0)
+
+    def begin_checkpoint(self) -> Flush:
+        """The same in steps: run the result in any thread, and pass it to `place_checkpoint`."""
+        for at, log in self.logs.items():
+            self._recovery_points[at] = log.recovery_point
+            if log.is_start_synced:
+                self._log_starts[at] = log.start_offset
+        starts = {at: start for at, start in self._log_starts.items() if start > 0}
+        contents = [checkpoints.encode_offsets(offsets) for offsets in (self._recovery_points, starts)]
+        with self._placing() as paths:
+            fds = self._files.with_room(lambda: all_or_none(map(write_beside, paths, contents)))
+        self._newest_checkpoint = Flush(0, fds)
+        return self._newest_checkpoint
+
+    def place_checkpoint(self, written: Flush) -> Flush:
+        """Install a finished checkpoint; it is durable once the result was run."""
+        if written is not self._newest_checkpoint:
+            # It has been superseded by a change that could not wait.
+            written = self.begin_checkpoint()
+            written.run()
+        with self._placing() as paths:
+            written.must_have_succeeded()
+            for path in paths:
+                beside(path).replace(path)
+            self._outdated.clear()
+            return Flush(0, [self._files.with_room(lambda: open_folder(self.path))])
+
+    @contextmanager
+    def _placing(self) -> Iterator[list[Path]]:
+        paths = [self.path / checkpoints.RECOVERY_POINTS, self.path / checkpoints.LOG_STARTS]
+        with storage_errors(_WRITING_CHECKPOINTS):
+            try:
+                yield paths
+            except OSError:
+                for path in paths:
+                    discard_beside(path)
+                raise
+
+    def _write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self._newest_checkpoint = None
+        with storage_errors(_WRITING_CHECKPOINTS):
+            self._files.with_room(lambda: checkpoints.write_offsets(self.path / name, offsets))
+
+    def _forget(self, at: TopicPartition) -> None:
+        """Ensure that a new partition has no old checkpoint entries."""
+        self._aborted.pop(at, None)
+        self._compacted.pop(at, None)
+        if at in self._recovery_points or at in self._log_starts or at in self._outdated:
+            self._recovery_points.pop(at, None)
+            self._log_starts.pop(at, None)
+            self.checkpoint()
+
+    def _lower_checkpoints(self, at: TopicPartition, offset: int) -> None:
+        """Records from this offset on will be replaced: neither synced, nor below the start."""
+        for name, noted in (
+            (checkpoints.RECOVERY_POINTS, self._recovery_points),
+            (checkpoints.LOG_STARTS, self._log_starts),
+            (checkpoints.COMPACTED, self._compacted),
+        ):
+            if noted.get(at, 0) > offset:
+                noted[at] = offset
+                self._write_checkpoint(name, noted)
+
+    def close(self, run_all: RunAll = map) -> None:
+        """Close all logs. Only if all succeed does the next start skip recovery.
+
+        Slow steps are passed to `run_all`, which may run them in other threads.
+        """
+        logs = list(self.logs.items())
+        at_once = max(self._files.limit // _DESCRIPTORS_TO_CLOSE_A_LOG, 1)
+        failed: list[TopicPartition] = []
+        for start in range(0, len(logs), at_once):
+            failed += close_logs(logs[start : start + at_once], run_all)
+        try:
+            self.checkpoint()
+            self._note_aborted()
+            if not failed and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
+                replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
+        except (StorageError, OSError) as refused:
+            _logger.error(
+                "could not write the clean shutdown marker; the next start will recover the logs: %s", refused
+            )
+        self.logs.clear()
+        self._files.close()
+        self._lock.release()
+
+    def _note_aborted(self) -> None:
+        """So that a lost transaction index is detected: it has no checksum, and most segments have none."""
+        for at, log in self.logs.items():
+            counts = {segment.base_offset: len(segment.txn_index) for segment in log.segments}
+            self._aborted[at] = {base_offset: count for base_offset, count in counts.items() if count}
+        path = self.path / checkpoints.ABORTED
+        if any(self._aborted.values()) or path.exists():
+            checkpoints.write_aborted(path, self._aborted)
+
+    def _are_all_checked(self) -> bool:
+        """Whether no log is unrecovered, for example because the start failed."""
+        return not self._failed and (self.was_clean or all(at in self.logs for at, _ in self.partitions()))
+
+    def _check_owner(self, folder: Path, topic_id: TopicId | None) -> None:
+        with storage_errors(f"reading {folder.name}"):
+            owner = checkpoints.read_topic_id(folder)
+        if topic_id is not None and owner not in (None, topic_id):
+            raise DataDirError(f"{folder} belongs to a topic with id {owner}, not to {topic_id}")
+
+    def _read_checkpoint(
+        self, name: str, read: Callable[[Path], dict[TopicPartition, Noted]]
+    ) -> dict[TopicPartition, Noted]:
+        try:
+            return read(self.path / name)
+        except checkpoints.BadCheckpoint as bad:
+            _logger.warning("%s; recovering from the logs", bad)
+            self.was_clean = False
+            path = self.path / name
+            if path.is_dir():
+                path.rename(path.with_name(name + CORRUPT))
+            return {}

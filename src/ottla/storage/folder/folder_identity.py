@@ -1,0 +1,102 @@
+"""Which data folder this is, and how recent: its id, a number that only grows, and the machine that it is used on.
+
+A cluster notes id and number. A folder with another id, or with a smaller number than the one that was noted, is not
+the one that the node had: a new disk, or an older copy of the old one. The machine is noted in the folder alone: after
+another boot, or in a copy of the folder, records that were not synced may be missing.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.boot_id import boot_id
+from ottla.core.errors import DataDirError
+from ottla.core.ids import TopicId
+from ottla.storage.files import replace_file
+from ottla.storage.folder import meta_properties
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.storage.folder.meta_properties import MetaProperties
+
+_logger: Final = logging.getLogger(__name__)
+
+GENERATION: Final = "folder-generation-checkpoint"
+MACHINE: Final = "machine-checkpoint"
+"""Both are Ottla's own; Kafka ignores them."""
+
+
+class FolderIdentity:
+    def __init__(self, path: Path, meta: MetaProperties) -> None:
+        self._path = path
+        self._meta = meta
+        self.is_new = meta.is_new
+        """Whether it cannot contain acknowledged records, or that is unknown."""
+        self.generation = _read(path / GENERATION)
+        noted = _noted(path)
+        self.is_on_same_machine = bool(boot_id()) and noted == _machine(path)
+        """Whether the machine has not been started again since `note_machine`, nor the folder copied: what was
+        written is there, synced or not.
+        """
+        self.is_copy = bool(noted) and noted.split()[1:] != _machine(path).split()[1:]
+        """Whether it was copied since then, so that even synced records may be missing."""
+        if not meta.directory_id:
+            # A folder from Kafka may have none.
+            self._rename()
+
+    @property
+    def id(self) -> str:
+        return self._meta.directory_id
+
+    def raise_generation(self, generation: int) -> bool:
+        """Durably. Returns whether it was written: on a full disk the last one is kept, which is sufficient."""
+        try:
+            replace_file(self._path / GENERATION, f"{generation}\n".encode("ascii"))
+        except OSError as failed:
+            _logger.warning("could not write %s: %s", GENERATION, failed)
+            return False
+        self.generation = generation
+        return True
+
+    def note_machine(self) -> None:
+        """From now on the folder is used on this boot of this machine."""
+        try:
+            replace_file(self._path / MACHINE, _machine(self._path))
+        except OSError as failed:
+            _logger.warning("could not write %s: after a crash this broker leaves the ISR: %s", MACHINE, failed)
+
+    def renew(self) -> None:
+        """It is an older copy of the folder with this id, so it gets a new id."""
+        self._rename()
+        self.is_new = True
+
+    def _rename(self) -> None:
+        renamed = replace(self._meta, directory_id=str(TopicId.random()))
+        try:
+            meta_properties.save(self._path, renamed)
+        except OSError as refused:
+            raise DataDirError(f"{self._path} cannot be used: {refused.strerror}") from None
+        self._meta = renamed
+
+
+def _machine(path: Path) -> bytes:
+    """The present boot, and the file that names the folder: a copy of it has another inode or change time."""
+    found = (path / meta_properties.META_PROPERTIES).stat()
+    return f"{boot_id() or 'unknown'} {found.st_ino:016x} {found.st_ctime_ns:016x}\n".encode("ascii")
+
+
+def _noted(path: Path) -> bytes:
+    try:
+        return (path / MACHINE).read_bytes()
+    except OSError:
+        return b""
+
+
+def _read(path: Path) -> int:
+    try:
+        return int(path.read_text("ascii"))
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,1 @@
+"""State of idempotent and transactional producers."""

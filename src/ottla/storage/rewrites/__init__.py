@@ -1,0 +1,1 @@
+"""Segments that are rewritten: compaction and re-encryption."""

@@ -1,0 +1,130 @@
+"""Elections and eligible replicas (KIP-966) under every order of losses and returns."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from ottla.cluster.state import NO_NODE
+
+from .losing import LosingWorld
+from .world import NODES
+
+pytestmark = pytest.mark.timeout(1800)  # with many examples
+
+node = st.sampled_from(NODES)
+_EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "100"))
+
+
+class Losses(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = LosingWorld()
+
+    @rule(number=node)
+    def a_record_is_produced_and_replicated(self, number: int) -> None:
+        """By all nodes but one, as far as they can."""
+        world = self.world
+        if world.state.leader == NO_NODE:
+            return
+        for each in NODES:
+            world.learn(each)
+        world.append(world.state.leader)
+        for _ in range(3):
+            for other in NODES:
+                if other != number:
+                    world.fetch(other, most=10)
+                    world.receive(other)
+
+    @rule(number=node, is_answered=st.booleans())
+    def a_follower_falls_behind(self, number: int, is_answered: bool) -> None:  # noqa: FBT001
+        world = self.world
+        leader = world.state.leader
+        if leader == NO_NODE:
+            return
+        for each in NODES:
+            world.learn(each)
+        for _ in range(3):
+            world.append(leader)
+            for other in set(NODES) - {number}:
+                world.fetch(other, most=10)
+                world.receive(other)
+                world.fetch(other, most=10)
+            world.tick(600)
+        world.write_proposal(leader, is_answered=is_answered)
+
+    @rule(number=node)
+    def a_record_is_produced(self, number: int) -> None:
+        self.world.append(number)
+
+    @rule(number=node, most=st.integers(1, 4))
+    def a_follower_copies(self, number: int, most: int) -> None:
+        self.world.receive(number)
+        self.world.fetch(number, most)
+
+    @rule(number=node)
+    def a_node_hears_of_the_newest_state(self, number: int) -> None:
+        self.world.learn(number)
+
+    @rule(ms=st.sampled_from([1, 400, 1500]))
+    def time_passes(self, ms: int) -> None:
+        self.world.tick(ms)
+
+    @rule(number=node, is_answered=st.booleans())
+    def a_change_of_the_isr_is_written(self, number: int, is_answered: bool) -> None:  # noqa: FBT001
+        self.world.write_proposal(number, is_answered=is_answered)
+
+    @rule(number=node, lost=st.integers(0, 3))
+    def a_node_is_killed(self, number: int, lost: int) -> None:
+        self.world.crash(number, high_watermark_lost=lost)
+
+    @rule(number=node, entries=st.integers(1, 4))
+    def a_machine_loses_power(self, number: int, entries: int) -> None:
+        self.world.lose_power(number, entries)
+
+    @rule(number=node)
+    def a_disk_is_lost(self, number: int) -> None:
+        self.world.lose_disk(number)
+
+    @rule(number=node)
+    def a_node_stops(self, number: int) -> None:
+        self.world.stop(number)
+
+    @rule(number=node)
+    def a_session_ends(self, number: int) -> None:
+        self.world.expire(number)
+
+    @rule(number=node)
+    def a_session_begins_again(self, number: int) -> None:
+        self.world.register_again(number)
+
+    @rule(number=node)
+    def a_node_starts(self, number: int) -> None:
+        self.world.restart(number)
+
+    @rule(number=node)
+    def another_is_elected(self, number: int) -> None:
+        self.world.elect(number)
+
+    @invariant()
+    def no_committed_record_is_lost_while_a_replica_that_may_lead_has_it(self) -> None:
+        self.world.check()
+
+    def teardown(self) -> None:
+        world = self.world
+        world.settle()
+        world.check()
+        if world.state.leader == NO_NODE:
+            assert not world.entitled, "a replica may lead, and does not"
+            return
+        logs = [each.log for each in world.nodes]
+        assert logs[0] == logs[1] == logs[2], "the replicas are not the same"
+        assert (sorted(world.state.isr), world.state.eligible) == (list(NODES), ())
+
+
+TestLosses = Losses.TestCase
+TestLosses.settings = settings(max_examples=_EXAMPLES, stateful_step_count=60, deadline=None)
