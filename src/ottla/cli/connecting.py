@@ -75,7 +75,7 @@ class Reach:
 
     profile: Profile
     is_chosen: bool = True
-    """Whether somebody named it, or it is only where a broker usually is."""
+    """Whether it was given explicitly, or is the default address."""
 
     @property
     def servers(self) -> str:

@@ -37,7 +37,7 @@ def quota() -> None:
     """List and change client quotas.
 
     A quota is of a user, a client id, both, or an address: user=ann, client-id=etl, ip=10.0.0.7. The name alone, such
-    as `user`, is the default of all that have no quota of their own. The most specific counts.
+    as `user`, is the default of all without a more specific quota. The most specific quota applies.
     """
 
 

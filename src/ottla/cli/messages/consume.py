@@ -94,7 +94,7 @@ def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  
     try:
         run(_consume_until_interrupted(reach, job))
     except BrokenPipeError:
-        # Whoever read us has gone. Python would say so once more when it flushes at the end.
+        # The reader of stdout has closed it. Python would report that again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

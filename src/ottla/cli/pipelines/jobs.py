@@ -105,7 +105,7 @@ def compact(file: Path, *, reach: Reach, name: str | None, orphan_age: str) -> N
 
     age_ms = duration_ms(orphan_age)
     if age_ms is None:
-        raise ConfigError(f"--orphan-age: {orphan_age!r} is no time; write it such as 1h")
+        raise ConfigError(f"--orphan-age: {orphan_age!r} is not a valid duration (use e.g. 1h)")
     for sink in _tables(load(file, reach), name):
         done = sink.tidy(orphan_age_s=age_ms / 1000)
         click.echo(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LEASE: Final = "_lease.json"
 LEASE_S: Final = 60.0
-"""A lease that is not renewed for so long may be taken over."""
+"""A lease that was not renewed for this long may be taken over."""
 
 
 class ObjectPlace:
@@ -69,7 +69,7 @@ class ObjectPlace:
 
 
 class RangedFile(io.RawIOBase):
-    """An object to read from at any place; only what is asked for is fetched."""
+    """A random-access reader of an object; it fetches only the requested ranges."""
 
     def __init__(self, store: ObjectStore, name: str, size: int) -> None:
         self._store = store

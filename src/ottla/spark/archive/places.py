@@ -45,7 +45,7 @@ class Hold(Protocol):
         """All of it is there under this name, and stays, or nothing is."""
 
     def confirm(self) -> None:
-        """Raises ArchiveInUse if somebody else has the right by now."""
+        """Raises ArchiveInUse if another process holds the lease now."""
 
 
 class FolderPlace:

@@ -27,7 +27,7 @@ _MOST_FIELDS: Final = 500
 
 
 def json_schema(values: Iterable[bytes | None], sample: int = 1000) -> str:
-    """Spark's DDL for JSON objects; values that are none are passed over."""
+    """Spark's DDL for JSON objects; other values are skipped."""
     fields: dict[str, Any] = {}
     seen = 0
     for value in values:

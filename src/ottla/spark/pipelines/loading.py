@@ -51,7 +51,7 @@ def parse_pipeline(
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
-        raise ConfigError(f"{file.name} is no TOML: {wrong}") from None
+        raise ConfigError(f"{file.name} is not valid TOML: {wrong}") from None
     given = _with_variables(given, (), environment, mistakes)
     _refuse_unknown(given, mistakes)
     top = Fields({key: value for key, value in given.items() if key not in _SECTIONS}, (), mistakes)

@@ -45,7 +45,7 @@ _END_OF_BATCH_S: Final = 60.0
 
 
 class PipelineFailed(OttlaError):
-    """A query of the pipeline stopped by itself."""
+    """A query of the pipeline stopped unexpectedly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class RunOptions:
 
 
 def run_pipeline(spark: SparkSession, asked: Pipeline, options: RunOptions) -> PipelineStatus:
-    """Until there is no more, somebody stops it, or it fails; what became of it."""
+    """Run until the end of the topics, a stop, or a failure; returns the outcome."""
     state = StateFolder(asked.state)
     activate(spark)
     with state.held():
@@ -222,7 +222,7 @@ class _Run:
             return
         try:
             planned = planned_queries(self._spark, self._pipeline)
-        except Exception as refused:  # noqa: BLE001 - of whoever is writing the table
+        except Exception as refused:  # noqa: BLE001 - raised by any table format
             self._options.say(
                 f"{', '.join(changed)} changed and could not be read: {reason_of(refused)}; using the old rows"
             )

@@ -52,7 +52,7 @@ class BatchReader(DataSourceReader):
         return [RangePartition(each) for each in self._ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Where there is nothing to read, Spark plans a task with a partition of its own, and for that nothing is read.
+        # If there is nothing to read, Spark plans a task with its default partition, which reads nothing.
         if isinstance(partition, RangePartition):
             yield from read_range(partition.wanted, self._options, self._schema)
         elif isinstance(partition, PiecePartition):

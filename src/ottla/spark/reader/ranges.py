@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ottla.spark.reader.offsets import Offsets
 
 LARGE_RANGE: Final = 2_000_000
-"""A task reads at most so many offsets, unless the user says otherwise: about two seconds of work."""
+"""The default maximum of offsets per task: about two seconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +80,5 @@ def limited(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, in
 
 
 def is_enough(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], least: int) -> bool:
-    """Whether there are so many new offsets."""
+    """Whether there are at least this many new offsets."""
     return sum(max(0, offset - start.get(at, offset)) for at, offset in end.items()) >= least

@@ -35,7 +35,7 @@ _PATIENCE_S: Final = 2.0
 
 
 def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of this range. What is gone of it raises DataLoss or is passed over, as failOnDataLoss says."""
+    """The rows of this range. Deleted records raise DataLoss or are skipped, depending on failOnDataLoss."""
     if wanted.files:
         from ottla.spark.archive.reading import archived_rows
 

@@ -1,8 +1,8 @@
 """The driver's end of a write: the transactions of all tasks, committed or aborted.
 
 A micro-batch is committed in three steps. Every transaction is seen to be open; it is written down that they are to
-be committed; they are. Before the second step nothing is committed, and what is repeated is written anew. After
-it, whoever repeats the micro-batch commits what there is and writes nothing, whichever step the driver died in.
+be committed; they are. Before the second step nothing is committed, and a repetition writes again. After
+it, a repetition of the micro-batch only commits and writes nothing, whichever step the driver died in.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Commit:
         return all([await self._ends.commit(each) for each in own])
 
     async def commit_new(self, batch: int, prepared: Sequence[Prepared], task_count: int) -> None:
-        """As nobody has committed any of it before."""
+        """For the first attempt, before anything was committed."""
         if prepared:
             await self._check_are_open(prepared)
             await self._carry_out(Decision(batch, task_count, tuple(prepared)))

@@ -95,7 +95,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         commit_micro_batch(self._options, _written(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """What is written without transactions is found when the micro-batch is repeated."""
+        """Records written without transactions are found when the micro-batch is repeated."""
         written = _written(messages)
         if prepared := _prepared(written):
             link = link_to(self._options.kafka)
