@@ -107,7 +107,7 @@ class Store:
             if self._topic_id is not None:
                 self._forget()
             return
-        if self._is_current(partition) and not (is_needed and self._is_elsewhere(partition)):
+        if self._is_current(partition) and (partition.leads or not is_needed):
             return
         async with self._lock:
             await self._read(partition)
@@ -126,13 +126,10 @@ class Store:
         """The topic was deleted, or created again."""
         self.state, self._position, self._read_at_s, self._writer, self._topic_id = State(), 0, 0.0, None, None
 
-    def _is_elsewhere(self, partition: Partition) -> bool:
-        return self._broker.replication is not None and not (partition.replica is not None and partition.replica.leads)
-
     def _is_current(self, partition: Partition) -> bool:
         if not self._read_at_s:
             return False
-        if self._is_elsewhere(partition):
+        if not partition.leads:
             return time.monotonic() - self._read_at_s < _FRESH_S
         return self._position >= partition.high_watermark
 
