@@ -1,4 +1,4 @@
-"""Where the schema registry is reached: below `/schema-registry`, and at the root of a port of its own.
+"""Where the schema registry is reached: below `/schema-registry`, and at the root of a dedicated port.
 
 The registry is imported with the first request to it.
 """

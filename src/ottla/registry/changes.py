@@ -1,4 +1,4 @@
-"""Changes of subjects: what is written, and what is answered."""
+"""Changes of subjects: the records to write, and the answer."""
 
 from __future__ import annotations
 

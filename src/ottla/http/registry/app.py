@@ -1,4 +1,4 @@
-"""The registry's API as an application of its own, below `/schema-registry` or on a port of its own."""
+"""The registry's API as a separate ASGI application, below `/schema-registry` or on a dedicated port."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class _Writer(NamedTuple):
     epoch: int
     sequence: int
     end: int
-    """The offset after its last record: a later record is somebody else's."""
+    """The offset after its last record: a later record was written by another node."""
 
 
 class Store:

@@ -199,7 +199,7 @@ class _Parser(Tokens):
         self.expect("=")
         field.tag = self._tag()
         options = self._options()
-        # The two that are no options of a field, but look like them, are stored last.
+        # These two have the syntax of options without being options, and are stored last.
         field.options = sorted(options, key=lambda each: _SPECIAL.get(each.name, 0))
         self.expect(";")
         return field
