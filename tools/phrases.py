@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CHECKED = ("src", "docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "Makefile")
+CHECKED = ("src", "docs", "bench", "examples", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "Makefile")
 SUFFIXES = (".py", ".pyx", ".pxd", ".md", ".js", ".html", "Makefile")
 
 PHRASES = re.compile(
