@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ottla import __version__
 from ottla.broker.metrics import error_codes
@@ -107,7 +107,7 @@ def _attributes(api: Api, context: Context) -> dict[str, str | int]:
     }
 
 
-def _topics_of(request: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any API
+def _topics_of(request: object) -> tuple[str, ...]:
     """The topics of a request, if its API has a list of them; limited to a few."""
     listed = getattr(request, "topic_data", None) or getattr(request, "topics", None) or ()
     names = (topic if isinstance(topic, str) else getattr(topic, "name", None) or "" for topic in listed[:_MOST_TOPICS])

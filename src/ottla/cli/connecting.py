@@ -81,7 +81,7 @@ class Reach:
     def servers(self) -> str:
         return self.profile.servers
 
-    def client(self, **options: Any) -> Client:  # noqa: ANN401 - the client's own
+    def client(self, **options: Any) -> Client:
         from ottla.client.client import Client
 
         return Client(self.servers, client_id="ottla-cli", security=self.security(), **options)

@@ -55,7 +55,7 @@ def show_heading(text: str) -> None:
     click.echo(painted(text, sys.stdout, bold=True))
 
 
-def painted(text: str, stream: TextIO, **style: Any) -> str:  # noqa: ANN401 - click's own
+def painted(text: str, stream: TextIO, **style: Any) -> str:
     return click.style(text, **style) if is_coloured(stream, os.environ) else text
 
 

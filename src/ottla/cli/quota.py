@@ -84,7 +84,7 @@ Examples:
 @click.option("--consumer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["consumer_byte_rate"])
 @click.option("--producer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["producer_byte_rate"])
 @with_broker_options
-def set_quota(entity: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def set_quota(entity: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     """Set limits; others are unchanged."""
     whose = _entity(entity)
     limits = {name: given for name in _LIMITS if (given := options.pop(name)) is not None}

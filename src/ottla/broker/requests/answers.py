@@ -35,7 +35,7 @@ def normalized(function: Callable[[Broker, Any, Context], Any]) -> Handler:
         return function
 
     @wraps(function)
-    def handler(broker: Broker, request: Any, context: Context) -> NowOrLater:  # noqa: ANN401 - as the API says
+    def handler(broker: Broker, request: object, context: Context) -> NowOrLater:
         return in_turns(function(broker, request, context))
 
     return handler

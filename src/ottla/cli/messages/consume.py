@@ -73,7 +73,7 @@ class Job:
 )
 @click.option("--separator", default=":", show_default=True, help="Separator of key and value.")
 @with_broker_options
-def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     """Print the messages of TOPIC.
 
     Prints one message per line and waits for new ones until interrupted.

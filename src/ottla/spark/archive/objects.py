@@ -20,6 +20,7 @@ from ottla.spark.archive.errors import ArchiveInUse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import pyarrow as pa
     from obstore.store import ObjectStore
 
 _LEASE: Final = "_lease.json"
@@ -45,7 +46,7 @@ class ObjectPlace:
             if each["path"].endswith(".parquet")
         }
 
-    def open(self, name: str) -> Any:  # noqa: ANN401
+    def open(self, name: str) -> pa.NativeFile:
         try:
             return RangedFile(self._store, name, obstore.head(self._store, name)["size"])
         except NotFoundError as gone:
@@ -159,6 +160,6 @@ class _Lease:
         except (PreconditionError, NotFoundError, FileNotFoundError):
             raise ArchiveInUse("another archiver has taken over") from None
 
-    def _put(self, mode: Any) -> None:  # noqa: ANN401 - obstore's own
+    def _put(self, mode: object) -> None:
         content = json.dumps({"holder": self._name, "until": self._clock() + LEASE_S}).encode()
         self._tag = obstore.put(self._store, _LEASE, content, mode=mode)["e_tag"]

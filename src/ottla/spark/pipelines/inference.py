@@ -112,7 +112,7 @@ def _text_type(text: str) -> str | None:
     return str(_type_of(text))
 
 
-def _common(one: Any, other: Any) -> Any:  # noqa: ANN401 - types as above
+def _common(one: object, other: object) -> object:
     """A type that holds both."""
     if one is None or one == other:
         return other

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from ottla.core.pipeline_status import State
     from ottla.spark.pipelines.definition import Pipeline
@@ -235,7 +236,7 @@ class _Run:
                 self._running[query.name].stop()
                 self._start_query(query)
 
-    def _wait_for_batch(self, query: Any, deadline: float) -> None:  # noqa: ANN401 - Spark's own
+    def _wait_for_batch(self, query: StreamingQuery, deadline: float) -> None:
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ottla.core.ids import TopicPartition
     from ottla.spark.reader.offsets import Offsets
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 LARGE_RANGE: Final = 2_000_000
 """The default maximum of offsets per task: about two seconds of work."""
 
+SMALL_TASK: Final = 25_000
+"""Maximum number of offsets in a task that reads several ranges: starting another Python task would take longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """What one task reads: the offsets of a partition from `start` to below `end`."""
+    """The offsets of a partition from `start` to below `end`."""
 
     at: TopicPartition
     start: int
@@ -63,6 +66,23 @@ def _share(size: int, total: int, count: int) -> int:
 def _divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
     edges = [whole.start + whole.size * i // count for i in range(count + 1)]
     return [replace(whole, start=start, end=end) for start, end in pairwise(edges) if end > start]
+
+
+def grouped(
+    ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> list[tuple[OffsetRange, ...]]:
+    """The ranges of each task: neighbours that are small together share one, unless a number of tasks was asked for."""
+    limit = 0 if min_partitions is not None else min(SMALL_TASK, max_records or SMALL_TASK)
+    groups: list[tuple[OffsetRange, ...]] = []
+    size = limit
+    for each in ranges:
+        if size + each.size <= limit:
+            groups[-1] += (each,)
+            size += each.size
+        else:
+            groups.append((each,))
+            size = each.size
+    return groups
 
 
 def limited(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], limit: int) -> Offsets:

@@ -102,6 +102,13 @@ class Commit:
         except ClientError as failed:
             _log.warning("the transactions of micro-batch %d are left to themselves: %s", batch, failed)
 
+    async def roll_back_rest(self) -> None:
+        """Abort what is still open of this write once it is committed: transactions of tasks that were not repeated."""
+        try:
+            await self._ends.abort_left_open(await self._admin.list_transactions(states=["Ongoing"]), self._timeout_ms)
+        except ClientError as failed:
+            _log.warning("transactions of an earlier call may stay open until they time out: %s", failed)
+
     # Both
 
     async def _carry_out(self, decision: Decision) -> None:
@@ -109,7 +116,7 @@ class Commit:
         if aborted := await self._committed(decision.prepared):
             raise SinkError(
                 f"the transactions of tasks {_tasks(aborted)} were aborted while those of the others were committed; "
-                f"start the query again, and micro-batch {decision.batch} is completed"
+                f"start the query (or the write with this writeId) again, and micro-batch {decision.batch} is completed"
             )
         await self._tidy(decision.prepared)
 

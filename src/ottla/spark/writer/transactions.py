@@ -6,6 +6,7 @@ tried again, or repeated after a crash, starts over with its transactional id, w
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -23,10 +24,11 @@ from ottla.spark.reader.leaders import fetch
 from ottla.spark.writer.attempts import transactional_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import pyarrow as pa
 
+    from ottla.client.admin.transactions import TransactionListing
     from ottla.client.router import Router
     from ottla.spark.writer.attempts import Attempt
 
@@ -164,6 +166,13 @@ class TransactionEnds:
         """Their open transactions would block readers of committed records."""
         for attempt in range(prepared.attempt):
             await _new_identity(self._router, transactional_id(self._query_id, prepared.task, attempt), timeout_ms)
+
+    async def abort_left_open(self, listed: Iterable[TransactionListing], timeout_ms: int) -> None:
+        prefix = transactional_id(self._query_id, 0, 0).removesuffix("0")
+        own = re.compile(re.escape(prefix) + r"\d+(-\d+)?")
+        for each in listed:
+            if own.fullmatch(each.transactional_id):
+                await _new_identity(self._router, each.transactional_id, timeout_ms)
 
     async def _was_committed(self, prepared: Prepared) -> bool:
         """The coordinator knows no more of it, but the log does: the producer's next marker is the transaction's."""
