@@ -16,7 +16,7 @@ INTERNAL_TOPIC_CONFIGS: Final = {
     "compression.type": "producer",
     "segment.bytes": str(100 << 20),
 }
-"""As Kafka creates them."""
+"""The settings with which Kafka creates them."""
 SHARE_GROUP_STATE_CONFIGS: Final = {
     "cleanup.policy": "delete",
     "compression.type": "producer",
@@ -25,7 +25,7 @@ SHARE_GROUP_STATE_CONFIGS: Final = {
     "retention.ms": "-1",
     "segment.bytes": str(100 << 20),
 }
-"""Its records build on each other: the share coordinator removes the oldest, not retention."""
+"""Its records depend on each other, so its writer deletes the oldest ones."""
 AUDIT_CONFIGS: Final = {
     "cleanup.policy": "delete",
     "compression.type": "producer",
