@@ -53,6 +53,8 @@ class SegmentedLog:
         self._offline: str | None = None
         self.when_offline: Callable[[str], None] | None = None
         """Called with the reason when the log goes offline."""
+        self.lacks_records = parts.lacks_records
+        """Whether records were lost to damage that recovery found: more than an incomplete last write."""
         self.is_damaged = False
         """Whether it went offline because of its contents: opening it again would not help."""
         self._is_abandoned = False

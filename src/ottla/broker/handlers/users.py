@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (50) and AlterUserScramCredentials (51): who can log in with a password (KIP-554)."""
+"""DescribeUserScramCredentials (50) and AlterUserScramCredentials (51) (KIP-554)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _described(name: str, times: int, held: list[ScramCredential] | None) -> Des
 async def alter_user_scram_credentials(
     broker: Broker, request: AlterUserScramCredentialsRequest, context: Context
 ) -> AlterUserScramCredentialsResponse:
-    """All that is asked for a user, or nothing of it."""
+    """All changes of a user, or none."""
     changes: dict[str, list[ScramCredentialDeletion | ScramCredentialUpsertion]] = {}
     for deletion in request.deletions:
         changes.setdefault(deletion.name, []).append(deletion)
@@ -100,7 +100,7 @@ async def alter_user_scram_credentials(
         code, message = ErrorCode.NONE, None
         try:
             await _alter(broker, all_wanted)
-            _logger.info("the credentials of user %r were changed for %s", name, context)
+            _logger.info("changed the credentials of user %r for %s", name, context)
         except ApiError as refused:
             code, message = refused.code, str(refused)
         results.append(AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message))
@@ -123,7 +123,7 @@ async def _alter(broker: Broker, wanted: list[ScramCredentialDeletion | ScramCre
 
 
 def _checked(broker: Broker, wanted: ScramCredentialDeletion | ScramCredentialUpsertion) -> ScramCredential | None:
-    """What is to be stored; None if something is to be deleted, and is there."""
+    """The credential to store; None for a valid deletion."""
     if not wanted.name:
         raise _UnacceptableCredential("Username must not be empty")
     if len(wanted.name.encode("utf-8", "surrogatepass")) > _MOST_NAME_BYTES:
@@ -153,6 +153,8 @@ def _verifier(mechanism: ScramMechanism, wanted: ScramCredentialUpsertion) -> Ma
     if wanted.iterations > MAX_ITERATIONS:
         raise _UnacceptableCredential(f"Too many iterations: at most {MAX_ITERATIONS}")
     if not wanted.salt or len(wanted.salted_password) != _DIGEST_BYTES[mechanism]:
-        raise _UnacceptableCredential("There is no salt, or the salted password has another size than the mechanism")
+        raise _UnacceptableCredential(
+            "The salt is empty, or the size of the salted password does not match the mechanism"
+        )
     name = mechanism.name.replace("_", "-")
     return verifier_of(name, wanted.salt, wanted.iterations, wanted.salted_password)

@@ -117,7 +117,7 @@ def add(  # noqa: PLR0913
     password_file: str | None,
     expires_in: float | None,
     data_dir: Path | None,
-    **options: Any,  # noqa: ANN401 - click's own
+    **options: Any,
 ) -> None:
     """Add a user."""
     chosen = [_MECHANISMS[one.upper()] for one in mechanisms] or list(ScramMechanism)

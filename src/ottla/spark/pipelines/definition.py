@@ -34,7 +34,7 @@ class Source:
     event_time: str | None = None
     watermark: str | None = None
     max_event_time_ahead_ms: int | None = None
-    """Records whose event time is further ahead of their own timestamp are dead letters."""
+    """Records whose event time is further ahead of the record timestamp are dead letters."""
     dead_letters: str = NO_DEAD_LETTERS
     nulls: Literal["dead-letter", "skip", "keep", "delete"] = "dead-letter"
     key: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Source:
     """Where the topics' past is, which is read as one with them."""
     framing: Literal["none", "confluent"] = "none"
     flattened: bool = False
-    """Records of Debezium are rows by themselves, as its transformation ExtractNewRecordState leaves them."""
+    """Debezium records are flat rows, as produced by its transformation ExtractNewRecordState."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Spark's own options of the format, such as sep."""
 

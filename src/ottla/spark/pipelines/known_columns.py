@@ -22,7 +22,7 @@ def beside_columns(source: Source) -> tuple[str, ...]:
 
 
 def known_columns(source: Source) -> dict[str, str] | None:
-    """The columns of its own that are known without looking into the topic."""
+    """Its columns that are known without reading the topic."""
     if source.format == "raw":
         return {"key": "binary", "value": "binary", "headers": "array<struct<key:string,value:binary>>"}
     if source.schema is None:
