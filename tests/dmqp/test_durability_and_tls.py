@@ -80,7 +80,7 @@ def test_a_push_whose_sync_failed_keeps_its_number(tmp_path: Path, monkeypatch: 
         with RawShard(port) as shard:
             assert shard.push(b"first").sequence_id == 0
             with monkeypatch.context() as broken:
-                broken.setattr(served.broker.flusher, "durable", fail)
+                broken.setattr(served.broker.topics.partition("jobs", 0), "_sync", fail)
                 assert shard.push(b"unsure").status == Status.EIO
             assert shard.push(b"second").sequence_id == 2
             popped = [shard.pop() for _ in range(3)]
@@ -91,7 +91,7 @@ class _FullLog:
     config = LogConfig()
     next_offset = 1
 
-    def append(self, *_: object) -> None:
+    def append(self, *_: object, **__: object) -> None:
         raise StorageError("no space left on device")
 
 
