@@ -156,7 +156,7 @@ def test_two_nodes_cannot_have_the_same_number(zookeeper: str) -> None:
         async with cluster_of(zookeeper, 1):
             twin = TestNode(zookeeper, 1, session_timeout_ms=2000)
             twin.folder.id = "another folder"
-            with pytest.raises(ConfigError, match="number 1"):
+            with pytest.raises(ConfigError, match="node id 1"):
                 await twin.start()
             twin.cluster.close()
 
