@@ -71,7 +71,7 @@ def leader_of(nodes: list[EmbeddedBroker], at: TopicPartition) -> EmbeddedBroker
 
 
 def deliver(nodes: list[EmbeddedBroker], marker: WritableTxnMarker) -> int:
-    """To whoever leads the partition now; what is answered."""
+    """To the current leader of the partition; returns the response."""
     at = TopicPartition(marker.topics[0].name, marker.topics[0].partition_indexes[0])
     with RawClient(leader_of(nodes, at).bootstrap_servers) as client:
         [result] = client.ask(WriteTxnMarkersRequest(markers=(marker,))).markers

@@ -43,7 +43,7 @@ class DmqpBroker(HttpBroker):
         return str(self.http.address)
 
     def exposed(self, topic: str, shards: int = 1) -> list[int]:
-        """A new topic with so many shards: their ports."""
+        """A new topic with this many shards: their ports."""
         assert self.client.post("/v1/topics", json={"name": topic, "partitions": shards}).status_code == 201
         answer = self.client.post(f"/v1/dmqp/{topic}", json={})
         assert answer.status_code == 200, answer.text

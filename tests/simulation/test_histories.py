@@ -15,7 +15,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def simulate(*options: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own: its time, its chance and its files are not the tests'."""
+    """In a separate process: its time, its chance and its files are not the tests'."""
     command = [sys.executable, "-m", "tests.simulation", *options]
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False, env={**os.environ})  # noqa: S603
 

@@ -1,4 +1,4 @@
-"""The broker: everything it holds, and how it starts and stops. It lives in one event loop, without locks."""
+"""The broker: its state, start and stop. It lives in one event loop, without locks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Broker:
         self.config = settings.broker
         self.settings = settings
         self.inherited = inherited
-        """Of a worker, which shares a machine with others."""
+        """For a worker, which shares a machine with others."""
         self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
@@ -94,7 +94,7 @@ class Broker:
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
         self.settling: Settling | None = None
-        """Of a node of a cluster: holds questions about the cluster until it knows it."""
+        """For a cluster node: delays requests about the cluster until it is known."""
         self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
@@ -113,27 +113,27 @@ class Broker:
             bound = () if inherited is None else inherited.bound
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate, bound)
             undoing.pop_all()
-        # At once: a key file that changes from now on is to be noticed.
+        # At once: changes of the key file from now on must be noticed.
         self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.inflating = Inflating(settings.broker)
         self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
-        """Held by whoever writes segments anew: one log at a time, and only by one."""
+        """Held while segments are rewritten: one log at a time."""
         self.maintenance = Maintenance(self)
         self.faults: Faults | None = None
-        """What is to go wrong, where somebody wants that."""
+        """Fault injection hooks; None in production."""
         self.shard_door: ShardDoor | None = None
         self.http_address: Address | None = None
-        """Where the HTTP door listens, if there is one."""
-        """Set by who serves DMQP."""
+        """The address of the HTTP server, if there is one."""
+        """Set by the DMQP server."""
         self.security.start()
         if self.cluster is not None:
             self.replicate(self.cluster)
 
     def replicate(self, cluster: Cluster) -> None:
-        """From its start on, lead and follow what this cluster's view says."""
+        """Lead and follow partitions as this cluster's view says."""
         from ottla.broker.replication.replication import Replication
 
         self.replication = Replication(self, cluster, self.settings.replication)
@@ -152,7 +152,7 @@ class Broker:
         return is_new_catalog
 
     def _open_member(self, undoing: ExitStack) -> bool:
-        """Of a cluster: what exists is in the cluster's catalog, and never new to a folder."""
+        """In a cluster, topics are in the shared catalog, and never adopted from a folder."""
         from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
         from ottla.broker.startup_wait import Settling
         from ottla.broker.topology import Together
@@ -193,7 +193,7 @@ class Broker:
 
         return KeyRotation(self)
 
-    # Imported when they are first needed: no start has to wait for them.
+    # Imported on first use, to keep the start fast.
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
@@ -214,13 +214,13 @@ class Broker:
 
     @cached_property
     def share(self) -> ShareService:
-        from ottla.broker.share.service import ShareService  # most brokers never see a share group
+        from ottla.broker.share.service import ShareService  # rarely needed
 
         return ShareService(self, self.settings.share)
 
     @property
     def has_shared(self) -> bool:
-        """Whether there was anything to do with share groups so far."""
+        """Whether share groups were used so far."""
         return "share" in self.__dict__
 
     def is_share_group(self, group_id: str) -> bool:
@@ -236,7 +236,7 @@ class Broker:
 
     @property
     def keys(self) -> KeyRing | None:
-        """What data on the disk is encrypted with, if it is."""
+        """The encryption of data on the disk, if enabled."""
         return None if self.data_dir.sealer is None else self.data_dir.sealer.ring
 
     # Starting and stopping
@@ -269,7 +269,7 @@ class Broker:
                 self.settling.joined()
 
     async def _recover(self) -> None:
-        """After a crash every log is checked before anybody is served, so that nobody waits for it later."""
+        """After a crash every log is recovered before requests are served, so that none waits for it later."""
         loop = asyncio.get_running_loop()
         for partition in self.topics.partitions_here():
             if (self.data_dir.path / str(partition.at)).exists():
@@ -278,16 +278,16 @@ class Broker:
                 except StorageError as failed:
                     if self.replication is None:
                         raise
-                    # Other nodes have it. It is opened again as a replica, which is offline until that succeeds.
-                    _logger.error("%s could not be opened: %s", partition.at, failed)
+                    # Other nodes have it. Opening is retried as a replica, which is offline until that succeeds.
+                    _logger.error("%s: could not open the log: %s", partition.at, failed)
 
     async def stop(self) -> None:
-        """Answer what is under way, then leave everything so that the next start is quick."""
+        """Complete pending requests, then shut down cleanly so that the next start is fast."""
         await self._halt()
         await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     async def _halt(self) -> None:
-        """All of it but the closing."""
+        """Everything except closing."""
         if self.cluster is not None:
             await self.cluster.stop()
         if self.replication is not None:
@@ -315,10 +315,10 @@ class Broker:
             self.cluster.close()
         self.security.close()
 
-    # What handlers ask
+    # For handlers
 
     def advertised_to(self, connection: Client) -> Address:
-        """Where this client should connect to: where its listener is told to be, else where it is already."""
+        """The address for this client: the advertised one of its listener, or the one it is connected to."""
         return connection.advertised or Address(*connection.local)
 
     @property
@@ -334,9 +334,9 @@ class Broker:
     def create_topic(
         self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
     ) -> TopicState:
-        """With what is usual for a topic of this name where nothing else is said.
+        """Create a topic with default settings.
 
-        In a cluster it takes a while: LeaderNotAvailable, and who asks again finds it.
+        In a cluster it is asynchronous: raises LeaderNotAvailable, and the client retries.
         """
         if self.cluster is not None:
             self.create_topic_soon(name)
@@ -351,7 +351,7 @@ class Broker:
     def usual(
         self, name: str, partitions: int | None, configs: Mapping[str, str] | None
     ) -> tuple[int, Mapping[str, str]]:
-        """What a new topic of this name gets where nothing else is said."""
+        """The defaults of a new topic with this name."""
         if name == CONSUMER_OFFSETS:
             partitions = partitions or self.config.offsets_topic_partitions
         if name == TRANSACTION_STATE:
@@ -370,11 +370,11 @@ class Broker:
         return 1 if self.cluster is None else self.settings.cluster.default_replication_factor
 
     def delete_topic(self, state: TopicState) -> None:
-        """It is gone at once; its files go in the background."""
+        """Effective at once; its files are removed in the background."""
         self._forget(state, self.topics.delete(state))
 
     def forget_topic(self, state: TopicState) -> None:
-        """The same for one that is not in the catalog any more."""
+        """The same for a topic that is no longer in the catalog."""
         self._forget(state, self.topics.forget(state))
 
     def _forget(self, state: TopicState, folders: list[Path]) -> None:
@@ -401,7 +401,7 @@ class Broker:
         self.topics.reconfigure()
 
     def connection_closed(self, connection: Connection) -> None:
-        """Somebody has gone; what they wait for is cancelled by the connection itself."""
+        """A client disconnected; the connection cancels its pending requests."""
         if self.has_shared:
             self.share.connection_closed(connection)
 

@@ -1,4 +1,4 @@
-"""Asking who coordinates the state of a share partition, on whichever node that is, until there is an answer."""
+"""Requests to the coordinator of a share partition's state, on any node, with retries."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ _OTHERS_MAY_KNOW: Final = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
-"""After these the same is asked again. Whatever is asked may be carried out twice in a row."""
+"""Retriable errors. All requests are idempotent."""
 
 
 class StateQuestions:
-    """ApiError where the answer is one, or where none comes in time."""
+    """Raises ApiError on an error response, or on timeout."""
 
     def __init__(self, broker: Broker, replication: Replication) -> None:
         self._broker = broker
@@ -121,12 +121,12 @@ class StateQuestions:
             self._broker.create_topic(SHARE_GROUP_STATE)
         found = coordinator_in(self._broker, self._replication.cluster, SHARE_GROUP_STATE, state_name(key))
         if found is None:
-            raise LeaderNotAvailable(f"nobody answers for {state_name(key)}")
+            raise LeaderNotAvailable(f"{state_name(key)} has no coordinator")
         if found.id == self._replication.node_id:
             return await _HERE[request.API.key](self._broker, request)
         return await self._lines.ask(found.id, request)
 
 
 async def _ask_all(connection: Connection, requests: Sequence[Any]) -> Sequence[Any]:
-    """Side by side: each waits for replication by itself."""
+    """Concurrently: each waits for replication separately."""
     return await asyncio.gather(*[connection.ask(request) for request in requests])
