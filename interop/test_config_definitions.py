@@ -65,6 +65,7 @@ DYNAMIC_ONLY_IN_KAFKA = {
 }
 HIDDEN = {
     "broker.draining": "Kafka has no such thing",
+    "encryption.key.version": "Kafka has no such thing",
     "internal.segment.bytes": "Kafka too shows it only where it is set",
     "leader.replication.throttled.rate": "Kafka too shows it only where it is set",
     "follower.replication.throttled.rate": "Kafka too shows it only where it is set",

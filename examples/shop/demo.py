@@ -24,11 +24,12 @@ from ottla.spark.pipelines.running import RunOptions, run_pipeline
 from ottla.spark.pipelines.sessions import pipeline_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     from pyspark.sql import SparkSession
 
+    from examples.shop.shop import Event
     from ottla.spark.pipelines.definition import Pipeline
 
 _HERE: Final = Path(__file__).parent
@@ -65,6 +66,7 @@ class Demo:
         self._is_closed = threading.Event()
         self._has_begun = {name: threading.Event() for name in _PIPELINES}
         self._began_s = time.monotonic()
+        self._shop = Shop(orders_per_minute=plan.orders_per_minute)
         self._outcome = Outcome(Counter(), 0)
 
     def run(self) -> Outcome:
@@ -100,25 +102,36 @@ class Demo:
         for each in others:
             each.result()
         self._say("the shop is closed; the pipelines take what is left")
+        self._close_the_day(servers)
         for name, spark in sessions.items():
             self._run_pipeline(name, servers, spark, available_now=True)
 
     def _open_shop(self, servers: str, others: list[Future[object]]) -> None:
-        shop = Shop(orders_per_minute=self._plan.orders_per_minute)
         with Producer(servers) as producer:
-            for minute in range(self._plan.minutes + 1):
-                is_last = minute == self._plan.minutes
-                for event in shop.after_hours(minute) if is_last else shop.minute(minute):
-                    producer.send(event.topic, event.value, key=event.key)
-                    self._outcome.sent[event.topic] += 1
-                    self._outcome.late_orders += event.is_late and event.topic == "orders"
-                producer.flush()
+            for minute in range(self._plan.minutes):
+                self._send(producer, self._shop.minute(minute))
                 if minute % 10 == 0:
                     counts = ", ".join(f"{count:,} {topic}" for topic, count in sorted(self._outcome.sent.items()))
                     self._say(f"{'shop':>12}  minute {minute}: {counts}")
                 if any(each.done() for each in others):
                     return  # one has failed, and says so when it is asked
-                self._is_closed.wait(0 if is_last else self._plan.minute_s)
+                self._is_closed.wait(self._plan.minute_s)
+
+    def _close_the_day(self, servers: str) -> None:
+        """Send what moves the watermark past the last minutes, once no query runs.
+
+        Spark writes windows that are over in the micro-batch after the one that moved the watermark. A query that is
+        stopped between the two does not write them when it is started again, unless there are new records.
+        """
+        with Producer(servers) as producer:
+            self._send(producer, self._shop.after_hours(self._plan.minutes))
+
+    def _send(self, producer: Producer[bytes, bytes], events: Iterable[Event]) -> None:
+        for event in events:
+            producer.send(event.topic, event.value, key=event.key)
+            self._outcome.sent[event.topic] += 1
+            self._outcome.late_orders += event.is_late and event.topic == "orders"
+        producer.flush()
 
     def _run_pipeline(self, name: str, servers: str, spark: SparkSession, *, available_now: bool) -> None:
         # Spark looks for Python's sinks in the session that is a thread's active one.

@@ -76,7 +76,7 @@ def test_one_object_may_run_again_but_not_twice_at_once() -> None:
     for _ in range(2):
         with broker:
             assert works(broker)
-            with pytest.raises(RuntimeError, match="running already"):
+            with pytest.raises(RuntimeError, match="already running"):
                 broker.__enter__()
 
 

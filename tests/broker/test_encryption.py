@@ -221,6 +221,12 @@ def tampered(data: Path, *statements: str) -> None:
             db.execute(statement)
 
 
+OLD_FORMAT = (
+    "ALTER TABLE scram_credential DROP COLUMN expires_ms",
+    "DROP TABLE delegation_token",
+    "DROP TABLE seal",
+    "PRAGMA user_version = 1",
+)
 GRANT = "INSERT INTO acl VALUES (2, 'orders', 3, 'User:eve', '*', 3, 3)"
 SWAP = (
     "UPDATE topic SET name = 'spare' WHERE name = 'orders'",
@@ -239,7 +245,7 @@ SWAP = (
         ("UPDATE scram_credential SET user = 'eve'",),
         (GRANT, "DELETE FROM seal"),
         (GRANT, "UPDATE seal SET code = zeroblob(64)"),
-        (GRANT, "DROP TABLE delegation_token", "DROP TABLE seal", "PRAGMA user_version = 1"),
+        (GRANT, *OLD_FORMAT),
     ],
     ids=["acl", "names", "denial", "config", "user", "no seal", "other seal", "older format"],
 )
@@ -294,7 +300,7 @@ def test_a_folder_from_before_catalogs_were_sealed_is_sealed_at_the_next_start(d
     ring = read_key_file(key_file)
     noted["signature"] = signature(ring.keys[1], json.dumps(noted, sort_keys=True).encode())
     (data / "encryption.json").write_text(json.dumps(noted))
-    tampered(data, "DROP TABLE delegation_token", "DROP TABLE seal", "PRAGMA user_version = 1")
+    tampered(data, *OLD_FORMAT)
     Broker(settings(data, key_file)).close()
     tampered(data, GRANT)
     with pytest.raises(DataDirError, match="modified without the keys"):

@@ -81,8 +81,8 @@ def test_mistakes_are_told_and_the_exit_code_says_whose_they_are(call: Any, tmp_
     assert call("compact", "right.toml") == (0, "table: 0 small files became 0, 0 orphans removed\n")
     assert call("compact", "right.toml", "--orphan-age", "old")[0] == 2
     assert "has no table other" in call("compact", "right.toml", "--sink", "other")[1]
-    assert "--every: 'often' is no time" in call("run", "right.toml", "--every", "often")[1]
-    assert "'soon' is no time" in call("backfill", "right.toml", "--from", "soon")[1]
+    assert "--every: 'often' is not a valid duration" in call("run", "right.toml", "--every", "often")[1]
+    assert "'soon' is not a valid time" in call("backfill", "right.toml", "--from", "soon")[1]
 
 
 def test_the_status_of_pipelines_is_a_table_or_json(call: Any, broker: str) -> None:

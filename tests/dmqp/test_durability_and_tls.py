@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.client.certificates import make_certificates
 
+from ottla.broker.security.shard_tls import shard_tls
 from ottla.broker.settings import Settings
 from ottla.core.errors import ConfigError, StorageError
 from ottla.dmqp import Client, NotReached, Refused
 from ottla.dmqp.config import DmqpConfig
 from ottla.dmqp.frame import Method, Status, encode
-from ottla.dmqp.listening import server_context
 from ottla.net.config import NetConfig
+from ottla.net.security_config import SecurityConfig
 from ottla.storage.config import LogConfig
 
 from .serving import DmqpBroker, RawShard
@@ -136,7 +137,7 @@ def test_only_clients_with_a_certificate(tmp_path: Path, certificates: Certifica
 
 def test_a_certificate_that_is_not_there_is_a_matter_of_configuration(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cert_file"):
-        server_context(DmqpConfig(cert_file=str(tmp_path / "none.pem")))
+        shard_tls(SecurityConfig(), "127.0.0.1", str(tmp_path / "none.pem"))
 
 
 def test_topics_that_cannot_be_exposed(served: DmqpBroker, topic: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,7 +59,14 @@ class Guarded(Probed):
 
     @property
     def audit(self) -> str:
-        return (self.data_dir / "audit.jsonl").read_text()
+        """All of it: a line is written soon after the request that caused it is answered."""
+        path, before = self.data_dir / "audit.jsonl", ""
+        for _ in range(100):
+            time.sleep(0.05)
+            if (now := path.read_text()) and now == before:
+                break
+            before = now
+        return before
 
     def logged_in(self, user: str = "ann") -> RawClient:
         client = RawClient(self.address, patience_s=60.0)

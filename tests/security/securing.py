@@ -51,6 +51,9 @@ class Secured:
     def audit(self) -> list[dict[str, Any]]:
         import json
 
+        audit = self.embedded.broker.security.audit
+        assert audit is not None
+        audit.flush()
         path = Path(self.folder / "data" / "audit.jsonl")
         return [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -37,7 +37,7 @@ def refused(broker: Secured, *arguments: str, user: str) -> str:
 def test_a_user_is_added_and_deleted(guarded: Secured) -> None:
     assert run(guarded, "user", "add", "eve", "--password-file", "-", given="a secret\n") == "user eve added\n"
     listed = json.loads(run(guarded, "user", "list", "-o", "json"))
-    assert {"user": "eve", "mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"]} in listed
+    assert {"user": "eve", "mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"], "expires": None} in listed
     assert "eve" in run(guarded, "user", "list")
     assert run(guarded, "user", "delete", "eve", "--yes") == "user eve deleted\n"
     assert "eve" not in run(guarded, "user", "list")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -128,3 +129,26 @@ def test_a_client_may_do_what_its_certificate_may(tmp_path: Path) -> None:
 def test_clients_without_certificates_cannot_be_authorized() -> None:
     with pytest.raises(ValueError, match="authorize_clients needs a client_ca_file"):
         DmqpConfig(authorize_clients=True)
+
+
+def test_new_certificates_are_used_without_a_restart(tmp_path: Path) -> None:
+    def with_tls(authority: Authority) -> DmqpConfig:
+        files = authority.server(file="shard")
+        return DmqpConfig(cert_file=str(files.cert), key_file=str(files.key))
+
+    with exposing(tmp_path, with_tls) as rest, rest.by("admin") as admin:
+        assert admin.post("/v1/topics", json={"name": "jobs"}).status_code == 201
+        [place] = admin.post("/v1/dmqp/jobs", json={}).json()["shards"]
+        trust = ssl.create_default_context(cafile=str(rest.broker.authority.cert))
+
+        def shown() -> Any:
+            with RawShard(place["port"]) as shard:
+                shard.socket = trust.wrap_socket(shard.socket, server_hostname="localhost")
+                return (shard.socket.getpeercert() or {})["serialNumber"]
+
+        before = shown()
+        rest.broker.authority.server(file="shard")
+        deadline_s = time.monotonic() + PATIENCE_S
+        while shown() == before:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)

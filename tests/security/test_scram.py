@@ -177,7 +177,7 @@ def test_what_nearly_is_a_message_breaks_nothing(message: bytes) -> None:
 
 
 def test_plain_is_checked_against_the_verifiers() -> None:
-    passwords = Passwords(find, DECOYS)
+    passwords = Passwords(find, DECOYS, lambda: 0)
     assert log_in(ClientPlain("ann", "ann-secret"), Plain(passwords)) == LoggedIn("ann")
     for user, password in (("ann", "wrong"), ("nobody", "ann-secret")):
         with pytest.raises(LoginFailed, match="wrong password"):
@@ -186,7 +186,7 @@ def test_plain_is_checked_against_the_verifiers() -> None:
 
 def test_what_was_right_is_remembered_until_the_verifier_changes() -> None:
     held = dict(KNOWN)
-    passwords = Passwords(lambda user, mechanism: held.get((user, mechanism)), DECOYS)
+    passwords = Passwords(lambda user, mechanism: held.get((user, mechanism)), DECOYS, lambda: 0)
     assert not passwords.is_remembered("ann", "ann-secret")
     assert passwords.is_right("ann", "ann-secret")
     assert passwords.is_remembered("ann", "ann-secret")

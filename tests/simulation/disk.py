@@ -158,13 +158,13 @@ class Disk:
                 file.write(torn)
 
     def flip_a_bit(self, wanted: Callable[[str], bool]) -> str | None:
-        """In one of the files that are wanted."""
+        """In one of the wanted files: where, or None if there is none."""
         candidates = [path for path in _files_in(self.folder) if wanted(path) and os.stat(path).st_size]
         if not candidates:
             return None
         path = self._chance.choice(candidates)
         position = self._chance.randrange(os.stat(path).st_size)
-        with open(path, "r+b") as file:
+        with self._by_hand(), open(path, "r+b") as file:
             file.seek(position)
             [byte] = file.read(1)
             file.seek(position)

@@ -1,4 +1,4 @@
-"""What disks do: they are wiped, replaced by older copies, have folders that cannot be used, or are full."""
+"""Disks that are wiped, replaced by older copies or full, fail in one folder, or change a bit."""
 
 from __future__ import annotations
 
@@ -67,3 +67,30 @@ class DiskFaults(Faults):
         node.errors[""] = errno.ENOSPC
         await asyncio.sleep(for_s)
         node.errors.pop("", None)
+
+    async def _rot(self, chance: random.Random) -> None:
+        """A bit of a log changes. Readers must not see it, and the disk is replaced in the end."""
+        node = self._node(chance)
+        if not node.is_alive or node.id in self._busy or not self.damage.may_hit(node.id):
+            return
+        flipped = node.disk.flip_a_bit(lambda path: path.endswith(".log"))
+        if flipped is None:
+            return
+        self.damage.hit(node.id)
+        self.damage.rotten.add(node.id)
+        self.tell(f"flip a bit of {flipped} of node {node.id}")
+        await asyncio.sleep(chance.uniform(0.5, 6))
+        if node.id not in self._busy and node.is_alive:
+            self.damage.hit(node.id)
+            self.damage.rotten.discard(node.id)
+            await self._down(node, chance, "replace the disk of", power=False, meanwhile=node.disk.wipe)
+
+    async def heal(self) -> None:
+        await super().heal()
+        for node_id in sorted(self.damage.rotten):
+            node = self.world.nodes[node_id]
+            self.tell(f"replace the disk of node {node_id}")
+            node.crash()
+            node.disk.wipe()
+            node.start()
+        self.damage.rotten.clear()

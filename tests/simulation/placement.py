@@ -59,6 +59,8 @@ class Damage:
         self._ever_hit: set[int] = set()
         self.broken: set[tuple[str, int, int]] = set()
         """Topic, partition and node: the folder cannot be used."""
+        self.rotten: set[int] = set()
+        """Nodes with changed bits on their disks, until these are replaced."""
 
     def _settle(self) -> None:
         """Who is in sync again everywhere has everything again."""
@@ -70,8 +72,9 @@ class Damage:
     def may_hit(self, node: int) -> bool:
         """Whether every record is on a disk that has lost nothing, even without this node's."""
         self._settle()
-        sound = [set(place.isr) - self._lacking - {node} for place in places(self._tree) if node in place.isr]
-        return self._lacking <= {node} and all(sound)
+        unsound = self._lacking | self.rotten | {node}
+        sound = [set(place.isr) - unsound for place in places(self._tree) if node in place.isr]
+        return unsound == {node} and all(sound)
 
     def is_last_somewhere(self, node: int) -> bool:
         return any(place.isr == (node,) for place in places(self._tree))

@@ -46,7 +46,7 @@ LINKS: Final = {"cut": 10, "cut_one_way": 8, "isolate": 6, "reset": 8, "slow": 6
 CATALOG: Final = {"cut_catalog": 8, "expire": 4, "break_catalog": 5, "slow_catalog": 4, "controller": 4}
 MOVES: Final = {"reassign": 16, "redirect": 8, "cancel": 8, "elect": 4, "drain": 2}
 TOPICS: Final = {"recreate": 10, "delete_records": 12, "configure": 6, "grow": 1}
-DISKS: Final = {"wipe": 6, "broken_folder": 4, "full_disk": 4}
+DISKS: Final = {"wipe": 6, "broken_folder": 4, "full_disk": 4, "rot": 4}
 LOSSES: Final = {"power_unsynced": 8, "older_disk": 4}
 """What one node has lost may be asked of it again before the others are back: see docs/simulation.md."""
 

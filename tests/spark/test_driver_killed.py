@@ -1,4 +1,4 @@
-"""A driver of Spark is killed between two of a micro-batch's commits, and the next one on its checkpoint goes on."""
+"""A driver of Spark is killed between two commits of a micro-batch or a batch write, and the next one goes on."""
 
 import contextlib
 import os
@@ -21,14 +21,24 @@ pytestmark = pytest.mark.timeout(600)
 
 ROWS = 200
 PATIENCE_S = 300.0
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the processes of a session are found in /proc")
 DRIVER = """
 import sys, ottla.spark
 servers, checkpoint, jvm = sys.argv[1:]
 spark = ottla.spark.session("copy", master="local[2]", config={"spark.driver.extraJavaOptions": jvm})
 rows = spark.readStream.format("ottla").option("kafka.bootstrap.servers", servers)
-rows = rows.option("subscribe", "source").option("startingOffsets", "earliest").load().select("key", "value")
+rows = rows.option("subscribe", "source").option("startingOffsets", "earliest").option("minPartitions", 2).load()
+rows = rows.select("key", "value")
 query = rows.writeStream.format("ottla").option("kafka.bootstrap.servers", servers).option("topic", "sink")
 query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+"""
+BATCH_DRIVER = """
+import sys, ottla.spark
+servers, write_id, jvm = sys.argv[1:]
+spark = ottla.spark.session("load", master="local[2]", config={"spark.driver.extraJavaOptions": jvm})
+rows = spark.read.format("ottla").option("kafka.bootstrap.servers", servers).option("subscribe", "source").load()
+writer = rows.select("key", "value").write.format("ottla").option("kafka.bootstrap.servers", servers)
+writer.option("topic", "sink").option("writeId", write_id).mode("append").save()
 """
 
 
@@ -53,24 +63,46 @@ def kill_session(session: int) -> None:
                 os.kill(int(process.name), signal.SIGKILL)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the processes of a session are found in /proc")
+def kill_between_two_commits(broker: EphemeralBroker, driver: str, name: str) -> None:
+    """Run a driver, and kill it when one of its two transactions is committed and the other is not."""
+    with broker.faults.drop(api="EndTxn", after_effect=True, times=1), broker.faults.drop(api="EndTxn") as refusing:
+        command = [sys.executable, "-c", driver, broker.bootstrap_servers, name, QUICK_JVM]
+        process = subprocess.Popen(command, start_new_session=True)
+        try:
+            refusing.wait(timeout_s=PATIENCE_S)
+        finally:
+            kill_session(process.pid)
+            process.wait()
+
+
+@ON_LINUX
 def test_what_was_half_committed_when_the_driver_was_killed_is_committed_and_not_written_again(
     spark: "SparkSession", broker: EphemeralBroker, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     cluster = Cluster(broker, tmp_path)
-    with broker.faults.drop(api="EndTxn", after_effect=True, times=1), broker.faults.drop(api="EndTxn") as refusing:
-        command = [sys.executable, "-c", DRIVER, broker.bootstrap_servers, str(tmp_path / "checkpoint"), QUICK_JVM]
-        driver = subprocess.Popen(command, start_new_session=True)
-        try:
-            refusing.wait(timeout_s=PATIENCE_S)
-        finally:
-            kill_session(driver.pid)
-            driver.wait()
+    kill_between_two_commits(broker, DRIVER, str(tmp_path / "checkpoint"))
     # Half of it is committed; readers wait for the rest if that began earlier.
     assert len(cluster.values(spark, "sink")) in (0, ROWS // 2)
 
-    frame = cluster.reader(spark.readStream, subscribe="source", startingOffsets="earliest").load()
+    frame = cluster.reader(spark.readStream, subscribe="source", startingOffsets="earliest", minPartitions=2).load()
     run(frame.select("key", "value"), "ottla", kafka__bootstrap__servers=cluster.servers, topic="sink")
 
     assert cluster.values(spark, "sink") == cluster.values(spark, "source")
     assert len(cluster.values(spark, "sink", "read_uncommitted")) == ROWS
+
+
+@ON_LINUX
+def test_a_batch_write_whose_driver_was_killed_while_it_committed_is_finished_by_the_next_call_with_its_id(
+    spark: "SparkSession", broker: EphemeralBroker, tmp_path: Path
+) -> None:
+    cluster = Cluster(broker, tmp_path)
+    kill_between_two_commits(broker, BATCH_DRIVER, "nightly")
+    assert len(cluster.values(spark, "sink")) in (0, ROWS // 2)
+
+    for _ in range(2):  # the second call finds it finished
+        writer = cluster.read(spark, "source").select("key", "value").write.format("ottla")
+        writer = writer.option("kafka.bootstrap.servers", cluster.servers).option("topic", "sink")
+        writer.option("writeId", "nightly").mode("append").save()
+
+        assert cluster.values(spark, "sink") == cluster.values(spark, "source")
+        assert len(cluster.values(spark, "sink", "read_uncommitted")) == ROWS

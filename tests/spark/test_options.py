@@ -76,7 +76,7 @@ def test_a_stream_has_no_end_and_no_folder() -> None:
 
 
 def test_a_pattern_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no regular expression"):
+    with pytest.raises(ConfigError, match="not a valid regular expression"):
         parse_source({**SERVERS, "subscribePattern": "("}, is_stream=False)
 
 

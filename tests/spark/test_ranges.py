@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.core.ids import TopicPartition
-from ottla.spark.reader.ranges import LARGE_RANGE, OffsetRange, is_enough, limited, split
+from ottla.spark.reader.ranges import LARGE_RANGE, SMALL_TASK, OffsetRange, grouped, is_enough, limited, split
 
 A0, A1, A2 = (TopicPartition("a", partition) for partition in range(3))
 
@@ -51,6 +51,17 @@ def test_tasks_cover_every_offset_once(
     covered = [(piece.at, offset) for piece in pieces for offset in range(piece.start, piece.end)]
     assert covered == [(whole.at, offset) for whole in ranges for offset in range(whole.start, whole.end)]
     assert max_records is None or all(piece.size <= max_records for piece in pieces)
+
+
+def test_small_ranges_share_a_task_unless_a_number_of_tasks_was_asked_for() -> None:
+    a, b, c = OffsetRange(A0, 0, SMALL_TASK - 1), OffsetRange(A1, 0, 1), OffsetRange(A2, 0, 1)
+    large = OffsetRange(A2, 0, SMALL_TASK + 1)
+
+    assert grouped([a, b, c], None, None) == [(a, b), (c,)]
+    assert grouped([b, large, c], None, None) == [(b,), (large,), (c,)]
+    assert grouped([a, b, c], 1, None) == [(a,), (b,), (c,)]
+    assert grouped([b, c, a], None, 2) == [(b, c), (a,)]
+    assert grouped([], None, None) == []
 
 
 def test_a_limited_micro_batch_takes_of_each_partition_in_proportion() -> None:

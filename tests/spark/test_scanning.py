@@ -147,8 +147,8 @@ def test_encrypted_segments_and_strange_folders_are_refused(tmp_path: Path) -> N
     (tmp_path / "t-0" / "00000000000000000000.elog").touch()
     with pytest.raises(ConfigError, match="is encrypted; read it through its broker"):
         partitions_in(str(tmp_path))
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         partitions_in(str(tmp_path / "nowhere"))
     (tmp_path / "checkpoint").write_text("0\n1\nnonsense\n")
-    with pytest.raises(ConfigError, match="is not a checkpoint of offsets"):
+    with pytest.raises(ConfigError, match="is not an offset checkpoint"):
         read_checkpoint(tmp_path / "checkpoint")

@@ -61,7 +61,7 @@ def test_a_java_that_is_too_old_is_one_clear_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("master", ["foo", "spark:7077", ""])
 def test_a_master_that_is_none_is_one_clear_sentence(master: str) -> None:
-    with pytest.raises(SessionError, match=r"is no Spark master; it is such as local\[\*\]"):
+    with pytest.raises(SessionError, match=r"is not a Spark master; use e.g. local\[\*\]"):
         session(master=master)
 
 

@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ottla[spark]'")
+
 from tests.spark.conftest import Cluster
 
 from ottla import Admin, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.spark.reader.rows import spark_schema
+from ottla.spark.source import OttlaDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +54,28 @@ def test_what_there_is_comes_in_micro_batches_of_limited_size_and_shows_in_the_g
     ends = {TopicPartition(topic, int(partition)): offset for partition, offset in last[topic].items()}
     assert sum(ends.values()) == 100
     assert group_offsets(spark, cluster, f"of-{topic}") == ends
+
+
+def test_a_stream_from_the_latest_offsets_has_one_beginning_however_often_spark_asks(cluster: Cluster) -> None:
+    topic = cluster.topic()
+    options = {"kafka.bootstrap.servers": cluster.servers, "subscribe": topic, "startingOffsets": "latest"}
+    reader = OttlaDataSource(options).streamReader(spark_schema(with_headers=False))
+    begin = reader.initialOffset()
+    cluster.write(topic, range(3))
+
+    assert reader.initialOffset() == begin == {topic: {"0": 0}}
+
+
+def test_small_partitions_of_a_micro_batch_are_read_by_one_task(cluster: Cluster) -> None:
+    topic = cluster.topic(partitions=3)
+    for partition in range(3):
+        cluster.write(topic, [b"%d" % partition] * 2, partition=partition)
+    options = {"kafka.bootstrap.servers": cluster.servers, "subscribe": topic, "startingOffsets": "earliest"}
+    reader = OttlaDataSource(options).streamReader(spark_schema(with_headers=False))
+    [task] = reader.partitions(reader.initialOffset(), {topic: {"0": 2, "1": 2, "2": 2}})
+
+    rows = [row for batch in reader.read(task) for row in batch.to_pylist()]  # type: ignore[union-attr]
+    assert [(row["partition"], row["offset"]) for row in rows] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
 
 
 def test_a_query_goes_on_where_its_checkpoint_is_and_reads_partitions_that_were_added(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ottla import Admin, Consumer
+from ottla.core.errors import ConfigError
 from ottla.spark.errors import SinkError
 from ottla.spark.link import link_to
 from ottla.spark.writer import decisions
@@ -18,7 +19,7 @@ from ottla.spark.writer.attempts import Attempt
 from ottla.spark.writer.committing import Commit
 from ottla.spark.writer.options import SinkOptions, parse_sink
 from ottla.spark.writer.transactions import TransactionEnds
-from ottla.spark.writer.writers import TaskWrite, Written, commit_micro_batch
+from ottla.spark.writer.writers import TaskWrite, Written, commit_micro_batch, commit_named_write
 from ottla.testing import EphemeralBroker
 
 _SCHEMA = StructType([StructField("value", StringType())])
@@ -50,6 +51,9 @@ class Sink:
         )
         at = Attempt(self.query, "run", batch, task, attempt)
         return TaskWrite(self.options, at, may_be_decided=True).write(iter([rows]))
+
+    def commit_named(self, *written: Written) -> None:
+        commit_named_write(self.options, self.query, written)
 
     def commit(self, *written: Written, batch: int = 0) -> None:
         commit_micro_batch(self.options, written, batch)
@@ -116,6 +120,46 @@ def test_what_a_killed_run_has_decided_on_is_committed_and_not_written_again(bro
     # Killed once more, after all that and before Spark knew.
     sink.commit(sink.write("x"), sink.write("y", task=1), sink.write(task=2))
     assert sink.visible() == ["a", "b", "c", "d"]
+
+
+def test_a_named_write_that_is_repeated_after_its_end_writes_nothing(
+    broker: EphemeralBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = Sink(broker, writeId="load-1")
+    sink.commit_named(sink.write("a"), sink.write("b", task=1))
+    sink.commit_named(sink.write("a"), sink.write("b", task=1))
+
+    assert sink.visible("read_uncommitted") == ["a", "b"]
+    assert "the write load-1 was committed by an earlier call" in caplog.text
+
+
+def test_a_named_write_rolls_back_what_an_undecided_call_with_more_tasks_left_open(broker: EphemeralBroker) -> None:
+    sink, neighbour = Sink(broker, writeId="load-2"), Sink(broker, writeId="load-3")
+    sink.write("old", task=0)
+    sink.write("old", task=7)
+    other = neighbour.write("c")
+
+    sink.commit_named(sink.write("a"))
+
+    assert sink.visible() == ["a"]
+    with Admin(broker.bootstrap_servers) as admin:
+        ongoing = {each.transactional_id for each in admin.list_transactions(states=["Ongoing"])}
+    assert not {each for each in ongoing if each.startswith(f"ottla-sink-{sink.query}")}
+    neighbour.commit_named(other)
+    assert neighbour.visible() == ["c"]
+
+
+def test_a_named_write_needs_transactions(broker: EphemeralBroker) -> None:
+    with pytest.raises(ConfigError, match="writeId needs transactions"):
+        Sink(broker, writeId="load-4", transactional="false")
+    with pytest.raises(ConfigError, match="writeId must not be empty"):
+        Sink(broker, writeId="")
+    sink = Sink(broker, writeId="load-5")
+    with (
+        broker.faults.error("UNSUPPORTED_VERSION", api="InitProducerId"),
+        pytest.raises(SinkError, match="a broker with transactions"),
+    ):
+        sink.write("a")
 
 
 def test_a_repeated_micro_batch_without_rows_commits_what_was_decided(broker: EphemeralBroker) -> None:

@@ -172,6 +172,7 @@ def test_a_torn_tail_is_cut_off_and_kept_aside(opened: Partition, tail: bytes) -
     assert answers(opened.reopen_unclean()) == before
     assert opened.names(".corrupt") == [f"{last.name}.{size}.corrupt"]
     assert (opened.folder / f"{last.name}.{size}.corrupt").read_bytes() == tail
+    assert not opened.log.lacks_records
     assert opened.log.append(batch()).base_offset == opened.log.next_offset - 1
 
 
@@ -197,6 +198,28 @@ def test_behind_damage_that_was_not_synced_the_log_ends_and_the_rest_is_set_asid
     assert opened.names(".log.corrupt") == [f"{base:020d}.log.corrupt" for base in bases[2:]]
     assert not (opened.folder / f"{third.base_offset:020d}.index").exists()
     assert log.producers.producers[1].batches[-1].last_offset < second.base_offset
+    assert log.lacks_records
+
+
+def test_a_log_that_ends_at_damage_before_an_intact_batch_lacks_records(opened: Partition) -> None:
+    *_, first, last = headers(read_all(opened.log))
+    assert opened.log.segments[-1].base_offset <= first.base_offset < last.base_offset
+    flip(opened.log.segments[-1].path, opened.log.segments[-1].size - first.size - last.size + 70)
+    opened.kill()
+
+    log = opened.reopen_unclean(recovery_point=0)
+
+    assert log.next_offset == first.base_offset
+    assert log.lacks_records
+    assert not opened.reopen_unclean(recovery_point=0).lacks_records
+
+
+def test_a_log_whose_last_batch_is_incomplete_lacks_no_record(opened: Partition) -> None:
+    last = opened.log.segments[-1].path
+    os.truncate(last, last.stat().st_size - 1)
+    opened.kill()
+
+    assert not opened.reopen_unclean(recovery_point=0).lacks_records
 
 
 def test_damage_below_the_recovery_point_does_not_end_the_log(opened: Partition) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ottla.wire.apis import Api
 
 _MILLISECOND = dt.timedelta(milliseconds=1)
+_OWN_TAGS = 10_000
+"""Tagged fields from this number on are Ottla's own, and not part of Kafka's schemas."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _TEXT_LENGTHS = (0, 1, 3, 12, 126, 127, 128, 300)
 _BYTE_LENGTHS = (0, 1, 50, 127, 128, 20_000)
@@ -72,6 +74,8 @@ def as_ours(entity: Any, message: type[Message], version: int) -> Message:
     present = layout(message, version)
     values = {}
     for field in (*present.fields, *present.tagged):
+        if field.tag is not None and field.tag >= _OWN_TAGS:
+            continue
         value = getattr(entity, field.name, ...)
         if value is ...:
             value = getattr(entity, field.name.removesuffix("_ms"))

@@ -422,4 +422,6 @@ class Broker:
         static |= share_settings(self.settings.share) | security_settings(self.settings.security, self.settings.net)
         if self.cluster is not None:
             static |= cluster_settings(self.settings.cluster)
-        return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)
+        is_encrypted = self.settings.encryption.is_on
+        node_id = self.config.node_id
+        return BrokerConfigs.of(self.catalog.view, node_id, self.settings.log, static, is_encrypted=is_encrypted)

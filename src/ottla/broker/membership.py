@@ -96,11 +96,14 @@ def _losses(broker: Broker, cluster: JoinedCluster) -> Losses:
     if replication is None:
         return Losses(has_crashed)
     lacking: Iterable[PartitionKey] = ()
+    damaged = frozenset(replication.damaged())
     if has_crashed and cluster.has_copied_folder:
         lacking = (state.key for state in cluster.view.held_by(cluster.node_id))
     elif has_crashed and cluster.may_have_lost_power:
         lacking = replication.unsynced()
-    return Losses(has_crashed, frozenset(replication.lost()), frozenset(lacking))
+    # A power failure may keep a later unsynced write and lose an earlier one: not known to be acknowledged.
+    gone = frozenset() if cluster.may_have_lost_power else damaged
+    return Losses(has_crashed, gone.union(replication.lost()), damaged.union(lacking))
 
 
 def _in_order(broker: Broker) -> list[Port]:

@@ -97,7 +97,7 @@ def _error_codes_of(kind: type[Message]) -> Callable[[Any], Iterator[int]]:
     code = next((name for name in _CODES if name in kind.__struct_fields__), None)
     parts = [(name, _error_codes_of(part)) for name, part in _message_lists(kind)]
 
-    def find(message: Any) -> Iterator[int]:  # noqa: ANN401 - of this kind
+    def find(message: object) -> Iterator[int]:
         if code is not None:
             yield getattr(message, code)
         for name, find_in in parts:

@@ -1,4 +1,4 @@
-"""In which racks the replicas of a partition are, and when that changes (KIP-1101)."""
+"""The racks of a partition's replicas, and when they change (KIP-1101)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
 
 
 class PartitionRacks:
-    """A node that is gone for a while keeps its rack: as with Kafka, what it holds has not moved."""
+    """An offline node keeps its rack, as in Kafka: its replicas have not moved."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.version = 0
-        """Another one after every change."""
+        """Different after every change."""
         self._cluster = cluster
         self._rack_of: dict[int, str] = {}
         self._learn(cluster.view)
         cluster.listen(self._changed)
 
     def of(self, topic_id: TopicId, partitions: int) -> tuple[tuple[str, ...], ...]:
-        """Of each partition; empty if no node has told its rack."""
+        """By partition; empty if no node has a rack."""
         if not self._rack_of:
             return ()
         view = self._cluster.view
@@ -40,7 +40,7 @@ class PartitionRacks:
             self.version += 1
 
     def _learn(self, view: ClusterView) -> bool:
-        """Whether a node is in another rack than was known."""
+        """Whether the rack of a node changed."""
         told = {node: broker.rack for node, broker in view.brokers.items() if broker.rack is not None}
         untold = {node for node, broker in view.brokers.items() if broker.rack is None}
         known = {node: rack for node, rack in self._rack_of.items() if node not in untold} | told

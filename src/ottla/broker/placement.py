@@ -1,4 +1,4 @@
-"""How many partitions a topic may be given, and on which brokers they may be. Rules only, with Kafka's words."""
+"""Limits of partition counts and manual assignments. Pure rules, with Kafka's messages."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from ottla.wire.messages.create_topics import CreatableTopic
 
 MOST_PARTITIONS_PER_REQUEST: Final = 10_000
-"""Kafka's own limit on what one CreateTopics or CreatePartitions may create."""
+"""Kafka's limit of one CreateTopics or CreatePartitions request."""
 MOST_PARTITIONS_PER_TOPIC: Final = 100_000
-"""Ours: more are a mistake on one node, and would make every answer that lists them huge."""
+"""Ottla's limit: more are probably a mistake, and would make every response that lists them huge."""
 
 _DEFAULT: Final = -1
 
 
 def count_of(topic: CreatableTopic, default_partitions: int, nodes: Collection[int]) -> int:
-    """How many partitions a new topic is to have; what it asks for must be possible on these nodes."""
+    """The number of partitions of a new topic; raises if the request is impossible on these nodes."""
     if topic.assignments:
         return _count_assigned(topic, nodes)
     factor = topic.replication_factor
@@ -63,14 +63,14 @@ def _count_assigned(topic: CreatableTopic, nodes: Collection[int]) -> int:
 
 
 def factor_of(topic: CreatableTopic) -> int | None:
-    """How many nodes are to hold it, None if nobody said. By hand, each partition has its own."""
+    """The requested replication factor, None if not given. In a manual assignment, each partition has its own."""
     if topic.assignments:
         return len(topic.assignments[0].broker_ids)
     return None if topic.replication_factor == _DEFAULT else topic.replication_factor
 
 
 def check_growth(topic: CreatePartitionsTopic, count_now: int, nodes: Collection[int]) -> None:
-    """Whether a topic that has `count_now` partitions may grow as it is asked to."""
+    """Raises unless a topic with `count_now` partitions may grow as requested."""
     if topic.count == count_now:
         raise InvalidPartitions(f"Topic already has {count_now} partition(s).")
     if topic.count < count_now:
@@ -92,7 +92,7 @@ def check_growth(topic: CreatePartitionsTopic, count_now: int, nodes: Collection
 
 
 def check_request(topics: Iterable[CreatableTopic], default_partitions: int) -> None:
-    """Whether a request does not ask for too many new partitions altogether."""
+    """Raises if a request creates too many partitions."""
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -109,7 +109,7 @@ def check_request(topics: Iterable[CreatableTopic], default_partitions: int) -> 
 
 
 def check_added(total: int) -> None:
-    """The same for what existing topics are to grow by."""
+    """The same for the growth of existing topics."""
     if total > MOST_PARTITIONS_PER_REQUEST:
         raise PolicyViolation(
             f"Unable to perform excessively large batch operation: {total} partitions, where "

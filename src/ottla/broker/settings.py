@@ -1,4 +1,4 @@
-"""All that a broker is configured with, one section each."""
+"""All settings of a broker, by section."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ottla.transactions.config import TransactionConfig
 
 _PARTITIONS_ALONE: Final = 1
 _PARTITIONS_IN_A_CLUSTER: Final = 12
-"""Of each internal topic. As many leaders share its work; 12 are shared evenly by 2, 3, 4 or 6 nodes."""
+"""Partitions of each internal topic. Its work is spread over as many leaders; 12 divide evenly by 2, 3, 4 or 6."""
 
 
 class Settings(NamedTuple):
@@ -36,7 +36,7 @@ class Settings(NamedTuple):
     replication: ReplicationConfig = ReplicationConfig()
 
     def completed(self, *, is_member: bool) -> Settings:
-        """With a number of partitions for each internal topic of which nobody has chosen one."""
+        """With default numbers of partitions for internal topics without a configured one."""
         usual = _PARTITIONS_IN_A_CLUSTER if is_member else _PARTITIONS_ALONE
         broker, transactions, share = self.broker, self.transactions, self.share
         return self._replace(

@@ -1,6 +1,6 @@
-"""Questions about the cluster wait, at the start of a node, until it knows its cluster.
+"""Requests about the cluster wait, while a node starts, until it knows its cluster.
 
-Some clients take the first answer for true for minutes, or try to reach a controller of -1 until they time out.
+Some clients cache the first response for minutes, or try to reach controller -1 until they time out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _MOST_S: Final = 10.0
-"""A cluster without a controller is told as it is, rather than nothing at all."""
+"""After this time the current state is returned, even without a controller."""
 
 
 class Settling:

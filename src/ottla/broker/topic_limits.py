@@ -1,4 +1,4 @@
-"""How many partitions there may be, and how fast clients create topics by asking for them."""
+"""Limits of the number of partitions, and of automatic topic creation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class TopicLimits:
         self._auto_created = Bucket()
 
     def check_room(self, more: int) -> None:
-        """Whether there may be so many more partitions; internal topics are not refused."""
+        """Raises PolicyViolation if this many more partitions exceed the limit; internal topics are exempt."""
         count = sum(len(state.partitions) for state in self._topics.by_name.values())
         most = self._config.max_partitions
         if count + more > most:
-            raise PolicyViolation(f"{more} more partitions would make {count + more}; broker.max_partitions is {most}")
+            raise PolicyViolation(f"{count + more} partitions would exceed broker.max_partitions ({most})")
 
     def check_auto_creation(self) -> None:
-        """Whether another topic may be created because a client asked for it; it may ask again."""
+        """Raises if the rate limit of automatic topic creation is exceeded; the client retries."""
         rate = self._config.max_auto_created_topics_per_s
         if rate and not self._auto_created.admits(rate, monotonic()):
-            raise LeaderNotAvailable(f"more than {rate} topics would be created in a second")
+            raise LeaderNotAvailable(f"automatic topic creation is limited to {rate} per second")

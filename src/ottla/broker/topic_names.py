@@ -1,4 +1,4 @@
-"""Topics as requests and answers name them."""
+"""Topic names and ids in requests and responses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from ottla.wire.messages.metadata import MetadataRequest
 
 _NAMELESS_SINCE: Final = 12
-"""The first version in which topics can be asked for by id, and need no name."""
+"""The first version with topic ids and optional names."""
 
 
 def topic_name(broker: Broker, item: Any) -> str | None:  # noqa: ANN401 - a part of a request, with a name or an id
-    """The name of what is asked about by name or by id; None without a name, or for an unknown id."""
+    """The name of a topic given by name or id; None without a name, or for an unknown id."""
     if getattr(item, "topic_id", NO_UUID) == NO_UUID:
         return getattr(item, "name", None) or getattr(item, "topic", None) or None
     state = broker.topics.by_id.get(item.topic_id)
@@ -23,7 +23,7 @@ def topic_name(broker: Broker, item: Any) -> str | None:  # noqa: ANN401 - a par
 
 
 def is_by_id_too_early(request: MetadataRequest, version: int) -> bool:
-    """Whether topics are asked for by id in a version that has the field, but in which Kafka does not use it."""
+    """Whether the request uses topic ids in a version that has the field, but in which Kafka ignores it."""
     if version >= _NAMELESS_SINCE:
         return False
     return any(wanted.topic_id != NO_UUID or wanted.name is None for wanted in request.topics or ())

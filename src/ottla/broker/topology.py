@@ -1,4 +1,4 @@
-"""Which brokers there are and who leads what, as handlers tell it to clients: alone, or in a cluster."""
+"""Brokers, leaders and coordinators as handlers report them to clients: standalone, or in a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look ou
 
 
 class Seen(NamedTuple):
-    """A broker, and where clients reach it."""
+    """A broker and its advertised address."""
 
     id: int
     host: str
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A partition, and who has it."""
+    """A partition and its replicas."""
 
     error_code: ErrorCode
     leader: int
@@ -40,7 +40,7 @@ class Placed(NamedTuple):
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()
-    """Replicas that are not in sync and have all that was committed (KIP-966)."""
+    """Replicas outside the ISR that have all committed records (KIP-966)."""
 
 
 class Surroundings(Protocol):
@@ -49,18 +49,18 @@ class Surroundings(Protocol):
 
     @property
     def node_ids(self) -> Collection[int]:
-        """Of the brokers that are there."""
+        """The live brokers."""
 
     def brokers(self, client: Client) -> Sequence[Seen]: ...
 
     def placed(self, state: TopicState, partition: int) -> Placed: ...
 
     def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:
-        """Who keeps what this internal topic says of a group or a transactional id; None if nobody does now."""
+        """The coordinator of a group or a transactional id by this internal topic; None if there is none."""
 
 
 class Alone:
-    """One broker, which has everything."""
+    """A single broker with all partitions."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -82,7 +82,7 @@ class Alone:
 
 
 class Together:
-    """One of many, which knows of the others by the cluster's view."""
+    """A broker of a cluster, which knows the others from the cluster's view."""
 
     def __init__(self, broker: Broker, cluster: Cluster) -> None:
         self._broker = broker
@@ -97,7 +97,7 @@ class Together:
         return self._cluster.view.brokers.keys()
 
     def _leads(self, node: int) -> bool:
-        """Whether it is of use to send clients there. One whose process has ended is in the view for a while yet."""
+        """Whether clients can be sent there. A dead broker stays in the view for a while."""
         replication = self._broker.replication
         return node in self._cluster.view.brokers and (replication is None or node not in replication.suspects)
 
@@ -108,7 +108,7 @@ class Together:
         view = self._cluster.view
         known = view.partition(state.entry.id, partition)
         if known is None:
-            # Created a moment ago: the controller has yet to say where it is.
+            # Just created: the controller has not assigned it yet.
             return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NOBODY, 0, (), ())
         is_led = self._leads(known.leader)
         return Placed(
@@ -137,7 +137,7 @@ def _is_offline(view: ClusterView, node: int, key: PartitionKey) -> bool:
 
 
 def _seen(broker: BrokerInfo, client: Client) -> Seen:
-    """By the listener of the same name: a client that logs in here can log in there."""
+    """With the listener of the same name: the client's credentials are valid there."""
     host, port = broker.listeners.get(client.listener, broker.address)
-    # A worker of this machine, which is wherever the client has reached us.
+    # A worker of this machine has the host name that the client used.
     return Seen(broker.id, client.local[0] if host in ANY_ADDRESS else host, port, broker.rack)

@@ -1,9 +1,9 @@
-"""A span for every request, sent to an OpenTelemetry collector. Imported only where traces are turned on."""
+"""A span for every request, exported to an OpenTelemetry collector. Imported only if tracing is enabled."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ottla import __version__
 from ottla.broker.metrics import error_codes
@@ -48,7 +48,7 @@ class Tracing:
         )
         sampler = ParentBased(TraceIdRatioBased(config.sample_ratio))
         endpoint = config.otlp_endpoint.rstrip("/") + "/v1/traces"
-        # Spans are sent from a thread of the exporter's own; those it cannot get rid of are dropped.
+        # Spans are exported in a separate thread; spans that cannot be sent are dropped.
         self._provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
         exporter = OTLPSpanExporter(endpoint=endpoint, timeout=_EXPORT_TIMEOUT_S)
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -56,12 +56,12 @@ class Tracing:
         self._propagator = TraceContextTextMapPropagator()
 
     def close(self) -> None:
-        """Send what is left, unless nobody takes it."""
+        """Flush pending spans, unless the collector is unreachable."""
         self._provider.force_flush(_STOP_PATIENCE_MS)
         self._provider.shutdown()
 
     def traced(self, api: Api, handler: Handler) -> Handler:
-        """The same handler, with a span around each of its answers."""
+        """The same handler, with a span around each call."""
 
         def handle(broker: Broker, request: Request, context: Context) -> object:
             span = self._tracer.start_span(api.name, kind=SpanKind.SERVER, attributes=_attributes(api, context))
@@ -81,7 +81,7 @@ class Tracing:
 
     @contextmanager
     def http_request(self, method: str, headers: Mapping[str, str]) -> Iterator[Span]:
-        """A span for a request over HTTP; it continues the trace that the headers name."""
+        """A span for a request over HTTP; it continues the trace in the headers."""
         parent = self._propagator.extract(headers)
         attributes = {"http.request.method": method}
         with self._tracer.start_as_current_span(method, parent, SpanKind.SERVER, attributes) as span:
@@ -107,8 +107,8 @@ def _attributes(api: Api, context: Context) -> dict[str, str | int]:
     }
 
 
-def _topics_of(request: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any API
-    """The topics that a request names, where its API has a list of them; a few are enough to know it by."""
+def _topics_of(request: object) -> tuple[str, ...]:
+    """The topics of a request, if its API has a list of them; limited to a few."""
     listed = getattr(request, "topic_data", None) or getattr(request, "topics", None) or ()
     names = (topic if isinstance(topic, str) else getattr(topic, "name", None) or "" for topic in listed[:_MOST_TOPICS])
     return tuple(filter(None, names))
@@ -116,7 +116,7 @@ def _topics_of(request: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any API
 
 async def _later(span: Span, answer: Awaitable[Answer]) -> Answer:
     try:
-        # What it asks of others in turn is part of it.
+        # Its nested requests are part of it.
         with use_span(span, record_exception=False, set_status_on_exception=False):
             response = await answer
     except BaseException as failed:

@@ -1,4 +1,4 @@
-"""What can be set about traces."""
+"""Settings of tracing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracingConfig:
     otlp_endpoint: str = ""
-    """Where an OpenTelemetry collector takes OTLP over HTTP, such as http://localhost:4318; empty for no traces."""
+    """The OTLP endpoint of an OpenTelemetry collector over HTTP, such as http://localhost:4318; empty for no traces."""
     sample_ratio: float = 1.0
-    """The share of requests that is traced, from 0 to 1; a caller that is traced already decides for itself."""
+    """The ratio of traced requests, from 0 to 1; the decision of a traced caller takes precedence."""
 
     def __post_init__(self) -> None:
         if self.otlp_endpoint and not self.otlp_endpoint.startswith(("http://", "https://")):

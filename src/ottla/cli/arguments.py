@@ -1,4 +1,4 @@
-"""Arguments with a form of their own: NAME=VALUE, and TOPIC:0,1,2."""
+"""Arguments with a special syntax: NAME=VALUE, and TOPIC:0,1,2."""
 
 from __future__ import annotations
 

@@ -75,13 +75,13 @@ class Reach:
 
     profile: Profile
     is_chosen: bool = True
-    """Whether somebody named it, or it is only where a broker usually is."""
+    """Whether it was given explicitly, or is the default address."""
 
     @property
     def servers(self) -> str:
         return self.profile.servers
 
-    def client(self, **options: Any) -> Client:  # noqa: ANN401 - the client's own
+    def client(self, **options: Any) -> Client:
         from ottla.client.client import Client
 
         return Client(self.servers, client_id="ottla-cli", security=self.security(), **options)

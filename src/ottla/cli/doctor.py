@@ -44,7 +44,7 @@ Examples:
 @with_output_option
 @with_broker_choice
 @with_settings_options
-def doctor(assignments: Sequence[str], *, data_dir: Path | None, output: str, **options: Any) -> None:  # noqa: ANN401
+def doctor(assignments: Sequence[str], *, data_dir: Path | None, output: str, **options: Any) -> None:
     """Diagnose this machine's setup and a running broker.
 
     Checks software, limits, disk, clock and ports of this machine, and whether a running broker can be reached at the

@@ -1,8 +1,9 @@
-"""Lengths of time as options: 30s, 5m, 12h, 7d."""
+"""Lengths of time as options (30s, 5m, 12h, 7d), and points in time as text."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Final
 
 import click
@@ -23,3 +24,7 @@ class Duration(click.ParamType[float]):
         if match is None:
             self.fail(f"invalid duration {value!r} (use e.g. 30s, 5m, 12h, 7d)", param, ctx)
         return int(match[1]) * _UNIT_S[match[2]]
+
+
+def time_text(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

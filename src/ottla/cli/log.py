@@ -1,4 +1,4 @@
-"""`ottla log`: a look at the files of a partition, whoever wrote them."""
+"""`ottla log`: inspect the files of a partition, of Ottla or Kafka."""
 
 from __future__ import annotations
 

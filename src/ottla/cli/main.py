@@ -103,7 +103,7 @@ class LazyGroup(click.Group):
         except click.UsageError as wrong:
             raise _in_one_sentence(wrong) from None
 
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
+    def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except click.UsageError as wrong:

@@ -55,12 +55,12 @@ def show_heading(text: str) -> None:
     click.echo(painted(text, sys.stdout, bold=True))
 
 
-def painted(text: str, stream: TextIO, **style: Any) -> str:  # noqa: ANN401 - click's own
+def painted(text: str, stream: TextIO, **style: Any) -> str:
     return click.style(text, **style) if is_coloured(stream, os.environ) else text
 
 
 def is_coloured(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Only on a terminal that knows colours, and only if nobody minds (https://no-color.org)."""
+    """Only on a terminal that supports colours, and unless NO_COLOR is set (https://no-color.org)."""
     return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 

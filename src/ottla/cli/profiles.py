@@ -56,7 +56,7 @@ def profiles(config_file: Path | None) -> dict[str, Profile]:
 
 
 def chosen(given: str, known: Mapping[str, Profile]) -> Profile:
-    """What was meant: a broker by its name, or by its address."""
+    """Resolve a broker by its name, or by its address."""
     if given in known:
         return known[given]
     if _PARTS_OF_ADDRESSES.isdisjoint(given) and (close := closest(given, known)):

@@ -37,7 +37,7 @@ def quota() -> None:
     """List and change client quotas.
 
     A quota is of a user, a client id, both, or an address: user=ann, client-id=etl, ip=10.0.0.7. The name alone, such
-    as `user`, is the default of all that have no quota of their own. The most specific counts.
+    as `user`, is the default of all without a more specific quota. The most specific quota applies.
     """
 
 
@@ -84,7 +84,7 @@ Examples:
 @click.option("--consumer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["consumer_byte_rate"])
 @click.option("--producer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["producer_byte_rate"])
 @with_broker_options
-def set_quota(entity: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def set_quota(entity: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     """Set limits; others are unchanged."""
     whose = _entity(entity)
     limits = {name: given for name in _LIMITS if (given := options.pop(name)) is not None}

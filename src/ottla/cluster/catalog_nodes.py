@@ -80,9 +80,10 @@ def data_of(entry: Entry, layout: Layout | None = None) -> bytes:
         case Topic():
             return _topic_data(entry, layout or Layout())
         case ScramCredential():
-            return to_json(
-                [entry.user, entry.mechanism, entry.salt, entry.iterations, entry.stored_key, entry.server_key]
-            )
+            # Left out if there is none: nodes of earlier versions do not know of it.
+            expiry = [] if entry.expires_ms is None else [entry.expires_ms]
+            keys = [entry.stored_key, entry.server_key]
+            return to_json([entry.user, entry.mechanism, entry.salt, entry.iterations, *keys, *expiry])
         case DelegationToken():
             times = [entry.issued_ms, entry.expires_ms, entry.max_ms]
             return to_json([entry.id, entry.owner, entry.requester, entry.renewers, *times])
@@ -169,7 +170,7 @@ def is_draining(data: bytes) -> bool:
 
 
 def _read_credential(told: list[Any]) -> ScramCredential:
-    user, mechanism, salt, iterations, stored_key, server_key = told
+    user, mechanism, salt, iterations, stored_key, server_key, *expiry = told
     return ScramCredential(
         user,
         ScramMechanism(mechanism),
@@ -177,6 +178,7 @@ def _read_credential(told: list[Any]) -> ScramCredential:
         iterations,
         base64.b64decode(stored_key),
         base64.b64decode(server_key),
+        *expiry,
     )
 
 

@@ -191,10 +191,10 @@ class JoinedCluster:
         node, folder = self.node_id, self.folder_id
 
         def rule(state: PartitionState) -> PartitionState:
-            is_empty = self._folder.is_new or state.key in losses.gone
-            if not (losses.has_crashed or is_empty) and election.has_its_folder(state, node, folder):
+            is_empty, lacks = self._folder.is_new or state.key in losses.gone, state.key in losses.unsynced
+            if not (losses.has_crashed or is_empty or lacks) and election.has_its_folder(state, node, folder):
                 return state
-            replica = election.Returning(folder, is_empty, state.key in losses.unsynced)
+            replica = election.Returning(folder, is_empty, lacks)
             return election.returned(state, node, replica, self.view.brokers)
 
         while not await self._step_back(rule):

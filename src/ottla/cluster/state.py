@@ -128,9 +128,9 @@ class Losses:
     has_crashed: bool = False
     """It must leave every ISR that has other members."""
     gone: frozenset[PartitionKey] = frozenset()
-    """Partitions whose folders are missing although it had records."""
+    """Partitions that had records, and whose folders are missing or whose logs were damaged."""
     unsynced: frozenset[PartitionKey] = frozenset()
-    """Partitions with possibly lost acknowledged records: they were not synced, or the folder is an older copy."""
+    """Partitions with possibly lost acknowledged records: not synced, damaged, or in an older copy of the folder."""
 
 
 NO_LOSSES: Final = Losses()

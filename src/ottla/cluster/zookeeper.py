@@ -31,6 +31,10 @@ from ottla.core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from kazoo.client import TransactionRequest
+    from kazoo.interfaces import IAsyncResult
+    from kazoo.protocol.states import WatchedEvent, ZnodeStat
+
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.operations import Operation
     from ottla.cluster.store import OnChildren, OnFailure, OnNode
@@ -121,12 +125,12 @@ class ZooKeeper:
 
     def _ask(
         self,
-        result: Any,  # noqa: ANN401 - kazoo has no types
+        result: IAsyncResult,
         found: Callable[[Any], None],
         missing: Callable[[None], None],
         failed: OnFailure,
     ) -> None:
-        def done(answered: Any) -> None:  # noqa: ANN401
+        def done(answered: IAsyncResult) -> None:
             if answered.successful():
                 found(answered.value)
             elif isinstance(answered.exception, NoNodeError):
@@ -182,7 +186,7 @@ class _Attempts:
         connection._connect, connection._invoke = self.connect, self.invoke  # noqa: SLF001
         handler.create_connection = self.create_connection
 
-    def connect(self, *where: Any) -> Any:  # noqa: ANN401 - kazoo has no types
+    def connect(self, *where: object) -> object:
         try:
             read_timeout_ms, connect_timeout_ms = self._connect(*where)
         except KazooTimeoutError:
@@ -193,10 +197,10 @@ class _Attempts:
         self.granted_s = read_timeout_ms * 1.5 / 1000
         return read_timeout_ms, connect_timeout_ms
 
-    def create_connection(self, *args: Any, timeout: float, **more: Any) -> Any:  # noqa: ANN401
+    def create_connection(self, *args: object, timeout: float, **more: object) -> object:
         return self._create_connection(*args, timeout=min(timeout, self._patience_s), **more)
 
-    def invoke(self, timeout: float, *request: Any, **more: Any) -> Any:  # noqa: ANN401
+    def invoke(self, timeout: float, *request: object, **more: object) -> object:
         return self._invoke(min(timeout, self._patience_s), *request, **more)
 
 
@@ -222,7 +226,7 @@ def _client(config: ClusterConfig) -> KazooClient:
     )
 
 
-def _add(transaction: Any, operation: Operation) -> None:  # noqa: ANN401
+def _add(transaction: TransactionRequest, operation: Operation) -> None:
     match operation:
         case Create():
             transaction.create(operation.path, operation.data, ephemeral=operation.is_ephemeral)
@@ -234,7 +238,7 @@ def _add(transaction: Any, operation: Operation) -> None:  # noqa: ANN401
             transaction.check(operation.path, version=operation.version)
 
 
-def _node(data: bytes, stat: Any) -> Node:  # noqa: ANN401
+def _node(data: bytes, stat: ZnodeStat) -> Node:
     return Node(data, stat.version, stat.czxid, stat.ephemeralOwner)
 
 
@@ -250,7 +254,7 @@ class _Watcher:
     def __init__(self, target: Callable[[str], None]) -> None:
         self._target = target
 
-    def __call__(self, event: Any) -> None:  # noqa: ANN401
+    def __call__(self, event: WatchedEvent) -> None:
         # An event without a path is about the session, which goes to `listen`.
         if event.path is not None:
             self._target(event.path)

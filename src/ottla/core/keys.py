@@ -41,10 +41,10 @@ class EncryptionConfig:
     """The environment variable with the keys, instead of a file; commas may replace line ends."""
     key_command: tuple[str, ...] = ()
     """A program and its arguments that print the keys, instead of a file, e.g. from a key management service."""
-    key_wrapping: Literal["none", "vault", "aws-kms"] = "none"
-    """The service that wraps keys created by `ottla keys`: none, vault or aws-kms."""
+    key_wrapping: Literal["none", "vault", "aws-kms", "gcp-kms"] = "none"
+    """The service that wraps keys created by `ottla keys`: none, vault, aws-kms or gcp-kms."""
     wrapping_key: str = ""
-    """The wrapping key of the service: the name of Vault's transit key, or an id, alias or ARN of AWS KMS."""
+    """The wrapping key: a transit key of Vault, an id, alias or ARN of AWS KMS, or a name of Google Cloud KMS."""
     vault_address: str = ""
     """Vault's address, such as https://vault.example:8200; default $VAULT_ADDR."""
     vault_mount: str = "transit"

@@ -58,13 +58,14 @@ class Sealer:
         self._opening: dict[bytes, AESGCM] = {}
         self.use(ring)
 
-    def use(self, ring: KeyRing) -> None:
-        """Replace the ring."""
+    def use(self, ring: KeyRing, newest: int | None = None) -> None:
+        """Replace the ring, and encrypt with its newest key, or with another one of it."""
         self.ring = ring
+        self.newest = ring.newest if newest is None else newest
         self._begin_session()
 
     def _begin_session(self) -> None:
-        name = self.ring.newest.to_bytes(_KEY_ID_BYTES, "big") + os.urandom(_SESSION_END - _KEY_ID_BYTES)
+        name = self.newest.to_bytes(_KEY_ID_BYTES, "big") + os.urandom(_SESSION_END - _KEY_ID_BYTES)
         # One tuple, so that no thread combines a counter of one session with the key of another.
         self._session = name, self._derived(name), count()
 

@@ -23,6 +23,10 @@ class TooManyConnections(LoginFailed):
     """The user is who it says, and is told why it cannot come in."""
 
 
+class PasswordExpired(LoginFailed):
+    """The password is right, but has expired. The message is for the client, too."""
+
+
 class ScramMechanism(IntEnum):
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2

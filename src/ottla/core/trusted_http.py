@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - urllib's own
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         """A redirect would send a secret to another host, or trust its keys: an error."""
 
 

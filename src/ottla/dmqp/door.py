@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.errors import ApiError, InvalidRequest, StorageError, UnknownTopicOrPartition
 from ottla.core.security import ANONYMOUS
 from ottla.dmqp.exposures import Exposure, ExposuresFile
-from ottla.dmqp.listening import server_context
 from ottla.dmqp.preparing import prepare
 from ottla.dmqp.served_topic import ServedTopic
 from ottla.dmqp.service import DoorService
@@ -31,7 +30,6 @@ class DmqpDoor:
         self._broker = broker
         self._config = config
         self._file = ExposuresFile(broker.data_dir.path)
-        self._tls = server_context(config)
         self._service = DoorService(config, broker)
         self.stats = self._service.stats
         self._topics: dict[str, ServedTopic] = {}
@@ -138,7 +136,8 @@ class DmqpDoor:
         return found
 
     async def _open(self, topic: ServedTopic, *, takes_other_ports: bool) -> None:
-        await topic.open(self._broker, self._service, self._tls, takes_other_ports=takes_other_ports)
+        tls = None if self._service.tls is None else self._service.tls.context
+        await topic.open(self._broker, self._service, tls, takes_other_ports=takes_other_ports)
         self._topics[topic.exposure.topic] = topic
 
     async def _close(self, topic: ServedTopic) -> None:

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.errors import ConfigError
 from ottla.dmqp.connection import ShardConnection
 
 if TYPE_CHECKING:
+    import ssl
+
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.service import DoorService
     from ottla.dmqp.shard import Shard
 
 _BACKLOG: Final = 128
 _DRAIN_S: Final = 2.0
-
-
-def server_context(config: DmqpConfig) -> ssl.SSLContext | None:
-    if not config.cert_file:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(config.cert_file, config.key_file or None)
-        if config.client_ca_file:
-            context.load_verify_locations(config.client_ca_file)
-            context.verify_mode = ssl.CERT_REQUIRED
-    except OSError as refused:
-        raise ConfigError(f"dmqp.cert_file, key_file or client_ca_file cannot be used: {refused}") from None
-    return context
 
 
 class ShardListener:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.broker.interfaces.in_process_requests import LocalClient
 from ottla.broker.interfaces.protocol_servers import ShardStats
 
 if TYPE_CHECKING:
+    import ssl
+
     from ottla.broker.broker import Broker
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.connection import ShardConnection
@@ -19,7 +21,23 @@ _logger: Final = logging.getLogger(__name__)
 
 _SWEEPS: Final = 8
 """How many times a connection is checked before it is closed."""
+_LONGEST_PAUSE_S: Final = 1.0
 _MOST_REPORTS: Final = 1000
+
+
+class Certificates(Protocol):
+    context: ssl.SSLContext
+
+    def reload_if_changed(self) -> None: ...
+
+
+def _tls(config: DmqpConfig, broker: Broker) -> Certificates | None:
+    if not config.cert_file:
+        return None
+    from ottla.broker.security.shard_tls import shard_tls  # imported lazily
+
+    files = config.cert_file, config.key_file, config.client_ca_file
+    return shard_tls(broker.settings.security, config.host, *files)
 
 
 class DoorService:
@@ -31,6 +49,7 @@ class DoorService:
         self._held_bytes = 0
         self._reported: set[tuple[str, str]] = set()
         self._sweeper: asyncio.Task[None] | None = None
+        self.tls = _tls(config, broker)
 
     def start(self) -> None:
         self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
@@ -101,7 +120,9 @@ class DoorService:
         timeout_s = self._config.timeout_ms / 1000
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(timeout_s / _SWEEPS)
+            await asyncio.sleep(min(timeout_s / _SWEEPS, _LONGEST_PAUSE_S))
+            if self.tls is not None:
+                self.tls.reload_if_changed()
             for connection in list(self.connections):
                 if connection.is_late(loop.time(), timeout_s):
                     connection.abort()

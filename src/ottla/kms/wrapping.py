@@ -32,7 +32,11 @@ def wrapper_for(scheme: str, config: EncryptionConfig) -> Wrapper:
         from ottla.kms.aws import AwsKms
 
         return AwsKms(config)
-    raise ConfigError(f"keys wrapped by {scheme!r} are not supported, only by vault and aws-kms")
+    if scheme == "gcp-kms":
+        from ottla.kms.gcp import GcpKms
+
+        return GcpKms(config)
+    raise ConfigError(f"keys wrapped by {scheme!r} are not supported, only by vault, aws-kms and gcp-kms")
 
 
 class Unwrapper:

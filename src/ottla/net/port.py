@@ -62,7 +62,7 @@ class Port:
         self._servers: list[asyncio.Server] = []
 
     async def start(self, handshake_s: float) -> None:
-        async def listen(**where: Any) -> asyncio.Server:  # noqa: ANN401 - the event loop's own
+        async def listen(**where: Any) -> asyncio.Server:
             tls = self.tls
             return await asyncio.get_running_loop().create_server(
                 lambda: Connection(self),

@@ -16,6 +16,7 @@ AuditTarget: TypeAlias = Literal["file", "syslog", "topic"]
 _NOT_NEGATIVE: Final = (
     "session_max_ms",
     "password_min_length",
+    "password_max_age_ms",
     "failed_login_delay_ms",
     "oauth_clock_skew_ms",
     "audit_max_bytes",
@@ -57,6 +58,12 @@ class SecurityConfig:
     """Delay of the response to a failed login."""
     password_min_length: int = 0
     """Minimum password length, checked where the broker sees the password: REST and ottla user add --data-dir."""
+    password_min_character_kinds: int = 0
+    """How many of lower case, upper case, digits and other characters a password must have; checked like its length."""
+    password_denied_file: Path | None = None
+    """A file of passwords that are not accepted, one per line, in any case; checked like the length."""
+    password_max_age_ms: int = 0
+    """How long a password is valid after it was set, unless an earlier expiry is given; 0 for any time."""
     oauth_jwks: str = ""
     """The JWKS for tokens: a file, or an https URL."""
     oauth_issuer: str = ""
@@ -116,6 +123,8 @@ class SecurityConfig:
         for name in _NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if not 0 <= self.password_min_character_kinds <= 4:
+            raise ValueError(f"password_min_character_kinds must be 0 to 4, got {self.password_min_character_kinds}")
         PrincipalRules(self.principal_rules)
         if not self.principal_sources:
             raise ValueError("principal_sources must be one or more of subject, dns, uri and email, got nothing")

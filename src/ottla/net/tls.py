@@ -116,7 +116,7 @@ def _session_class(failed: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject
             """Called by ssl.SSLObject.read. A read returns one TLS record, and some clients send one per message."""
             return self._sslobj.read
 
-        def do_handshake(self, *arguments: Any) -> None:  # noqa: ANN401 - as the standard library has it
+        def do_handshake(self, *arguments: Any) -> None:
             try:
                 super().do_handshake(*arguments)
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):

@@ -50,14 +50,18 @@ class OttlaDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
         from ottla.spark.writer.options import parse_sink
-        from ottla.spark.writer.writers import BatchWriter
+        from ottla.spark.writer.writers import BatchWriter, NamedBatchWriter
 
         if overwrite:
             raise SinkError("a topic cannot be overwritten; use mode append")
-        return BatchWriter(parse_sink(self.options, schema))
+        options = parse_sink(self.options, schema)
+        return BatchWriter(options) if options.write_id is None else NamedBatchWriter(options, options.write_id)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, FBT001, N802
         from ottla.spark.writer.options import parse_sink
         from ottla.spark.writer.writers import StreamWriter
 
-        return StreamWriter(parse_sink(self.options, schema))
+        options = parse_sink(self.options, schema)
+        if options.write_id is not None:
+            raise SinkError("writeId is for batch writes; a stream goes on from its checkpoint")
+        return StreamWriter(options)

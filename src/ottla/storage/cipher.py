@@ -17,8 +17,11 @@ from ottla.records.batch import CHECKSUM_STARTS_AT, HEADER_BYTES, LENGTH_STARTS_
 from ottla.records.checksum import crc32c
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ottla.core.ids import TopicId
     from ottla.core.sealing import Sealer
+    from ottla.storage.folder.own_keys import OwnKeys
     from ottla.storage.segment_files.read_buffers import ReadBuffers
 
 _LENGTH: Final = struct.Struct(">i")
@@ -38,12 +41,14 @@ class BatchOwner(NamedTuple):
 class BatchCipher:
     """Encrypts and decrypts the batches of one partition."""
 
-    __slots__ = ("_belongs_to", "_buffers", "_owner", "_sealer", "allows_plain")
+    __slots__ = ("_belongs_to", "_buffers", "_owner", "_sealer", "allows_plain", "own_keys")
 
     def __init__(self, sealer: Sealer, owner: BatchOwner, buffers: ReadBuffers, *, allows_plain: bool = True) -> None:
         self.allows_plain = allows_plain
         """Whether unencrypted segments from before encryption are allowed."""
         self._sealer = sealer
+        self.own_keys: OwnKeys | None = None
+        """The keys of this partition alone, if it has any."""
         self._owner = owner
         self._belongs_to = owner.topic_id.raw + owner.partition.to_bytes(4, "big")
         self._buffers = buffers
@@ -52,10 +57,19 @@ class BatchCipher:
         """For another thread: buffers are not shared."""
         return BatchCipher(self._sealer, self._owner, buffers, allows_plain=self.allows_plain)
 
+    def find_own_keys(self, folder: Path, *, must_exist: bool = True) -> OwnKeys | None:
+        """Those in the partition's folder. They are used from now on, besides the others."""
+        from ottla.storage.folder.own_keys import FILE, OwnKeys  # imported lazily
+
+        if self.own_keys is None and (not must_exist or (folder / FILE).exists()):
+            self.own_keys = OwnKeys(folder, self._sealer, self._owner)
+            self._sealer = self.own_keys.sealer
+        return self.own_keys
+
     @property
     def key_id(self) -> int:
         """Of the current encryption key."""
-        return self._sealer.ring.newest
+        return self._sealer.newest
 
     def seal(self, batch: bytes | bytearray | memoryview) -> memoryview:
         """The stored form of a batch with assigned offsets; for immediate use."""

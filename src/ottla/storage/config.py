@@ -46,6 +46,9 @@ class LogConfig:
     flush_interval_ms: int = 1000
     """The fsync interval when `flush` is "interval"."""
 
+    encryption_key_version: int = 0
+    """Encrypt each partition with a separate key, of this version; 0 for the keys of the data folder."""
+
     def __post_init__(self) -> None:
         _at_least(1024, segment_bytes=self.segment_bytes, segment_index_bytes=self.segment_index_bytes)
         _at_least(1, segment_ms=self.segment_ms, producer_id_expiration_ms=self.producer_id_expiration_ms)
@@ -53,6 +56,7 @@ class LogConfig:
         _at_least(0, index_interval_bytes=self.index_interval_bytes, max_message_bytes=self.max_message_bytes)
         _at_least(0, message_timestamp_before_max_ms=self.message_timestamp_before_max_ms)
         _at_least(0, message_timestamp_after_max_ms=self.message_timestamp_after_max_ms)
+        _at_least(0, encryption_key_version=self.encryption_key_version)
         _at_least(-1, retention_ms=self.retention_ms, retention_bytes=self.retention_bytes)
         # Positions in a segment are 32-bit in Kafka's index files.
         if self.segment_bytes > (1 << 31) - 1:

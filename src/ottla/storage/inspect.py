@@ -54,7 +54,9 @@ def cipher_for(file: Path, sealer: Sealer) -> BatchCipher:
     partition = folder.name.rpartition("-")[2]
     if topic_id is None or not partition.isdigit():
         raise DataDirError(f"{folder} has no topic id, which decryption needs")
-    return BatchCipher(sealer, BatchOwner(topic_id, int(partition)), ReadBuffers())
+    cipher = BatchCipher(sealer, BatchOwner(topic_id, int(partition)), ReadBuffers())
+    cipher.find_own_keys(folder)
+    return cipher
 
 
 def key_id_of_segment(file: Path) -> int:

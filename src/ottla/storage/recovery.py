@@ -85,6 +85,8 @@ class LogParts(NamedTuple):
     is_as_left: bool
     """Whether everything is on disk as after a clean shutdown."""
     cipher: BatchCipher | None = None
+    lacks_records: bool = False
+    """Whether more than an incomplete last write was cut off, or synced records are missing."""
 
 
 def open_log(
@@ -122,6 +124,7 @@ class _Opening:
         # Producer state is replayed at least from here on, because later snapshots may be missing.
         self._doubtful_from: int | None = None
         self._epochs_found: list[tuple[int, int]] = []
+        self._lacks_records = False
 
     def open(self, clock: Clock) -> PartitionLog:
         complete_swaps(self._folder)
@@ -161,11 +164,13 @@ class _Opening:
             # No snapshot is trusted from where anything had to be verified or rebuilt.
             is_as_left=is_found and known.is_clean and taken_at == next_offset,
             cipher=self._cipher,
+            lacks_records=self._lacks_records,
         )
 
     def _note_missing(self, next_offset: int) -> None:
         """More was synced once: the end of the file was damaged, truncated or replaced since."""
         end = self._known.recovery_point
+        self._lacks_records = True
         _logger.error("%s: synced records are missing: offsets %d to %d", self._folder.name, next_offset, end - 1)
         with suppress(OSError):
             write_missing(self._folder, next_offset, end)
@@ -266,6 +271,9 @@ class _Opening:
             if isinstance(batch, Damage):
                 damage = batch
                 if damage.offset >= self._known.recovery_point and not self._known.is_clean:
+                    # With an intact batch behind it, it is more than an incomplete last write.
+                    later = segment.walk(damage.position, damage.offset, segment.base_offset + MAX_OFFSETS_IN_A_FILE)
+                    self._lacks_records |= any(not isinstance(each, Damage) for each in later)
                     break
                 _logger.error("%s: corrupt batch at position %d: %s", segment.path, damage.position, damage.reason)
                 continue
@@ -301,6 +309,7 @@ class _Opening:
 
     def _end_log(self, segments: list[Segment], number: int, checked: _Checked, reason: str) -> None:
         # In this order, and from the end: after an interruption, the next start does the rest.
+        self._lacks_records |= any(segment.size for segment in segments[number + 1 :])
         self._set_aside(segments[number + 1 :])
         del segments[number + 1 :]
         self._cut(segments[number], checked.end, reason)

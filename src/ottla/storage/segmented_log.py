@@ -10,9 +10,10 @@ import errno
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.errors import OffsetOutOfRange, StorageError
+from ottla.core.errors import DataDirError, OffsetOutOfRange, StorageError
 from ottla.core.sealing import SEAL_BYTES
 from ottla.storage.files import storage_errors
+from ottla.storage.folder.own_keys import FIRST_OWN_KEY_ID
 from ottla.storage.segment_files.cold_read import Bounds
 from ottla.storage.segment_files.segment import Segment
 from ottla.storage.segment_files.segments import Segments
@@ -52,6 +53,8 @@ class SegmentedLog:
         self._offline: str | None = None
         self.when_offline: Callable[[str], None] | None = None
         """Called with the reason when the log goes offline."""
+        self.lacks_records = parts.lacks_records
+        """Whether records were lost to damage that recovery found: more than an incomplete last write."""
         self.is_damaged = False
         """Whether it went offline because of its contents: opening it again would not help."""
         self._is_abandoned = False
@@ -88,6 +91,37 @@ class SegmentedLog:
         self.config = config
         for segment in self._segments.all:
             segment.config = config
+        try:
+            self.use_key_version()
+        except (StorageError, DataDirError) as failed:
+            _logger.error("%s goes on with the key it has: %s", self, failed)
+
+    def use_key_version(self) -> None:
+        """Encrypt with the key that the config names, which is created if necessary."""
+        version, cipher = self.config.encryption_key_version, self.cipher
+        if cipher is None:
+            if version:
+                raise StorageError(f"{self.folder.name} has encryption.key.version, but encryption is off")
+            return
+        with storage_errors(f"the keys of {self.folder.name}"):
+            own_keys = cipher.find_own_keys(self.folder, must_exist=not version)
+            if own_keys is None or self.is_offline:
+                return
+            active = self._segments.active
+            # A segment has keys of one kind, so that its first batch tells whether it must be re-encrypted.
+            if active.size and (active.oldest_key_id >= FIRST_OWN_KEY_ID) != bool(version):
+                self.roll()
+            key_id = FIRST_OWN_KEY_ID + version
+            if not own_keys.has(version) and any(each.oldest_key_id == key_id for each in self._segments.all):
+                # A new key of this version would take the place of one that may be restored from a backup.
+                raise StorageError(f"{self.folder.name}: own-keys.json lacks key {version}, which data needs")
+            own_keys.use(version)
+
+    def refresh_own_keys(self) -> None:
+        """Encrypt the keys of this partition with the newest one of the folder."""
+        if self.cipher is not None and self.cipher.own_keys is not None:
+            with storage_errors(f"the keys of {self.folder.name}"):
+                self.cipher.own_keys.refresh()
 
     # Writing
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.spark.pipelines.cases.definition import Case, DeadLetter, Outcome, SampleRecord
 from ottla.spark.pipelines.cases.loading import load_cases, tests_file
@@ -52,7 +52,7 @@ class PipelineUnderTest:
             raise AssertionError("\n".join(lines))
 
 
-def _record(given: Any) -> SampleRecord:  # noqa: ANN401 - anything that JSON takes
+def _record(given: object) -> SampleRecord:
     if isinstance(given, SampleRecord):
         return given
     if given is None or isinstance(given, bytes):

@@ -17,6 +17,11 @@ class TransactionConfig:
     """transaction.state.log.num.partitions: partitions of `__transaction_state` when it is created; 0 for the
     default: 1 standalone, 12 in a cluster."""
 
+    max_id_length: int = 1024
+    """Maximum length of a transactional id."""
+    max_memory_bytes: int = 64 << 20
+    """Maximum memory of transactional ids and the partitions of their transactions, estimated."""
+
     def __post_init__(self) -> None:
         for name in self.__slots__:
             least = 0 if name == "state_topic_partitions" else 1

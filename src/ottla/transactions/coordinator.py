@@ -13,14 +13,16 @@ its outcome is written, it ends with it; before, it times out and is aborted.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ErrorCode
+from ottla.core.memory_budget import MemoryBudget
 from ottla.transactions import transaction as becomes
 from ottla.transactions.decisions import Change, Decision, refused
 from ottla.transactions.ending import decide_end
 from ottla.transactions.records import decode_key, decode_value
+from ottla.transactions.sizes import partition_bytes, transaction_bytes
 from ottla.transactions.states import State
 from ottla.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID
 
@@ -32,11 +34,15 @@ if TYPE_CHECKING:
     from ottla.transactions.transaction import Transaction
 
 
+_SPARE_WAKE_UPS: Final = 1000
+
+
 class Coordinator:
     def __init__(self, config: TransactionConfig, new_producer_id: Callable[[], int]) -> None:
         self.config = config
         self._new_producer_id = new_producer_id
         self._transactions: dict[str, Transaction] = {}
+        self.memory = MemoryBudget(config.max_memory_bytes)
         # Deadlines of transactions, possibly stale; see `_holds`.
         self._wake_ups: list[tuple[int, str]] = []
 
@@ -56,14 +62,27 @@ class Coordinator:
 
     def apply(self, change: Change) -> None:
         """Apply what has just been appended."""
-        if change.transaction is None:
-            self._transactions.pop(change.transactional_id, None)
+        transactional_id, after = change.transactional_id, change.transaction
+        before = self._transactions.pop(transactional_id, None)
+        self._count(transactional_id, before, after)
+        if after is None:
             return
-        before = self._transactions.get(change.transactional_id)
-        self._transactions[change.transactional_id] = change.transaction
-        deadline_ms = change.transaction.deadline_ms
+        self._transactions[transactional_id] = after
+        deadline_ms = after.deadline_ms
         if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
-            heappush(self._wake_ups, (deadline_ms, change.transactional_id))
+            heappush(self._wake_ups, (deadline_ms, transactional_id))
+            self._drop_stale_wake_ups()
+
+    def _count(self, transactional_id: str, before: Transaction | None, after: Transaction | None) -> None:
+        for known, sign in ((before, -1), (after, 1)):
+            if known is not None:
+                self.memory.held_bytes += sign * transaction_bytes(transactional_id, known)
+
+    def _drop_stale_wake_ups(self) -> None:
+        """Short transactions with long timeouts would leave many behind."""
+        if len(self._wake_ups) > 2 * len(self._transactions) + _SPARE_WAKE_UPS:
+            self._wake_ups = [each for each in self._wake_ups if self._holds(*each)]
+            heapify(self._wake_ups)
 
     def unfinished(self) -> list[str]:
         """Transactions whose outcome is written, but not all of their end markers."""
@@ -77,12 +96,13 @@ class Coordinator:
         """Unload those that another broker coordinates from now on; returns their ids."""
         dropped = [each for each in self._transactions if which(each)]
         for transactional_id in dropped:
-            del self._transactions[transactional_id]
+            self._count(transactional_id, self._transactions.pop(transactional_id), None)
         return dropped
 
     def clear(self) -> None:
         self._transactions.clear()
         self._wake_ups.clear()
+        self.memory.held_bytes = 0
 
     # ── Producers ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -100,6 +120,10 @@ class Coordinator:
             return refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         known = self._transactions.get(transactional_id)
         if known is None:
+            if len(transactional_id) > self.config.max_id_length:
+                return self._too_large(ErrorCode.INVALID_REQUEST)
+            if not self.memory.has_room(transaction_bytes(transactional_id, None)):
+                return self._too_large(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return _told(transactional_id, becomes.new(self._new_producer_id(), timeout_ms, now_ms))
         if expected is not None and not _may_be(known, *expected):
             return refused(ErrorCode.PRODUCER_FENCED)
@@ -146,8 +170,16 @@ class Coordinator:
         known = self._transactions[transactional_id]
         if known.state is State.ONGOING and known.partitions.issuperset(partitions):
             return Decision()
+        growth = sum(partition_bytes(each) for each in partitions if each not in known.partitions)
+        if not self.memory.has_room(growth):
+            return self._too_large(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         change = becomes.with_partitions(known, partitions, client_version, now_ms)
         return Decision(change=Change(transactional_id, change))
+
+    def _too_large(self, error: ErrorCode) -> Decision:
+        """Clients retry COORDINATOR_NOT_AVAILABLE; memory is freed when transactions end and ids expire."""
+        self.memory.refused += 1
+        return refused(error)
 
     def verify(self, transactional_id: str, producer_id: int, epoch: int, at: TopicPartition) -> ErrorCode:
         """Whether this partition is part of the producer's open transaction."""

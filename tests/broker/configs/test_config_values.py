@@ -54,6 +54,7 @@ BREAKS_ITS_RULE = {
     "compression.type": ("", "none", "ZSTD", "brotli"),
     "compression.zstd.level": ("-131073", "23"),
     "delete.retention.ms": ("-1",),
+    "encryption.key.version": ("-1",),
     "file.delete.delay.ms": ("-1",),
     "flush.messages": ("0", "-1"),
     "flush.ms": ("-1",),

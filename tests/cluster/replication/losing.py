@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ottla.cluster.election import Returning, has_its_folder, returned, settle, with_isr, without
+from ottla.cluster.election import Returning, has_its_folder, in_sync_there, returned, settle, with_isr, without
 from ottla.cluster.state import NO_NODE, BrokerInfo
 
 from .world import NODES, Entry, Node, World
@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 
 class LosingWorld(World):
-    """A topic with min.insync.replicas = 2. A record is gone for good once no replica that may lead has it."""
+    """A topic with min.insync.replicas = 2. Records may be lost once no replica that may lead has all of them."""
 
     min_insync = 2
 
     def __init__(self) -> None:
-        self.registered = set(NODES)
-        super().__init__()
         self._epochs = count(1)
         self._folders = count()
         self.folders = {number: f"folder {next(self._folders)}" for number in NODES}
+        self.registered = dict(self.folders)
+        """The folder with which each broker that has a session registered."""
+        super().__init__()
         self.returning: dict[int, Returning] = {}
         """What a node that is down will find when it starts."""
+        self.damaged: set[int] = set()
+        """The nodes that have lost records, until they join the ISR again or lead."""
         self.state = replace(self.state, folders=tuple(self.folders.items()))
         for node in self.nodes:
             node.broker_epoch = next(self._epochs)
@@ -41,7 +44,7 @@ class LosingWorld(World):
     @property
     def brokers(self) -> dict[int, BrokerInfo]:
         return {
-            number: BrokerInfo(number, {}, epoch=epoch, folder=self.folders[number])
+            number: BrokerInfo(number, {}, epoch=epoch, folder=self.registered[number])
             for number, epoch in self.present.items()
         }
 
@@ -64,14 +67,14 @@ class LosingWorld(World):
         self.put(settle(self.state, self.brokers))
 
     def expire(self, number: int) -> None:
-        self.registered.discard(number)
+        self.registered.pop(number, None)
         self.decide()
 
     def register_again(self, number: int) -> None:
         """In a new session of the same process."""
         if self.nodes[number].is_alive and number not in self.registered:
             self.nodes[number].broker_epoch = next(self._epochs)
-            self.registered.add(number)
+            self.registered[number] = self.folders[number]
             self.decide()
 
     def write_proposal(self, number: int, *, is_answered: bool) -> None:
@@ -89,6 +92,7 @@ class LosingWorld(World):
             number
         }
         isr = tuple(each for each in self.state.replicas if each in wanted)
+        self.damaged -= {each for each in isr if each not in self.state.isr and self.nodes[each].is_alive}
         after = with_isr(self.state, isr, self.brokers, rules.lost)
         self.state = replace(after, version=self.state.version + 1)
         if is_answered:
@@ -96,7 +100,7 @@ class LosingWorld(World):
             self._advance(self.nodes[number])
 
     def elect(self, number: int) -> None:
-        if number in self.registered:
+        if number in in_sync_there(self.state, self.brokers):
             super().elect(number)
 
     # What befalls nodes
@@ -131,17 +135,17 @@ class LosingWorld(World):
             self.returning[number] = Returning(self.folders[number], is_empty=True)
 
     def _lose(self, node: Node, kept: list[Entry]) -> None:
-        entitled = self.entitled
         node.log = kept
         node.high_watermark = min(node.high_watermark, node.end)
-        gone = [
-            offset
-            for offset, entry in self.acknowledged.items()
-            if not any(self._has(n, offset, entry) for n in entitled)
-        ]
-        for offset in gone:
-            del self.acknowledged[offset]
-        if gone:
+        self.damaged.add(node.number)
+        entitled = self.entitled
+        if entitled <= self.damaged:
+            # No full copy is left, and which of the others has most is not known.
+            self.acknowledged = {
+                offset: entry
+                for offset, entry in self.acknowledged.items()
+                if entitled and all(self._has(each, offset, entry) for each in entitled)
+            }
             self.read = {}
 
     def _has(self, number: int, offset: int, entry: Entry) -> bool:
@@ -160,18 +164,21 @@ class LosingWorld(World):
         node.broker_epoch = next(self._epochs)
         node.registered = self.state.leader_epoch
         node.state = self.state
-        self.registered.add(number)
+        self.registered[number] = self.folders[number]
         self.decide()
 
     # What must hold
 
     def check(self) -> None:
-        for offset, entry in self.acknowledged.items():
-            assert any(self._has(each, offset, entry) for each in self.entitled), f"{entry} is with none that may lead"
         leader = self.state.leader
         if leader != NO_NODE and self.nodes[leader].is_alive:
-            for offset, entry in self.acknowledged.items():
-                assert self._has(leader, offset, entry), f"{leader} leads and lacks {entry} at {offset}"
+            assert self._has_all(leader), f"node {leader} leads and lacks a committed record"
+            self.damaged.discard(leader)
+        for number in self.entitled - self.damaged:
+            assert self._has_all(number), f"node {number} may lead and lacks a committed record"
+
+    def _has_all(self, number: int) -> bool:
+        return all(self._has(number, offset, entry) for offset, entry in self.acknowledged.items())
 
     def settle(self) -> None:
         for number in NODES:

@@ -40,6 +40,23 @@ class Losses(RuleBasedStateMachine):
                     world.fetch(other, most=10)
                     world.receive(other)
 
+    @rule(number=node, is_answered=st.booleans())
+    def a_follower_falls_behind(self, number: int, is_answered: bool) -> None:  # noqa: FBT001
+        world = self.world
+        leader = world.state.leader
+        if leader == NO_NODE:
+            return
+        for each in NODES:
+            world.learn(each)
+        for _ in range(3):
+            world.append(leader)
+            for other in set(NODES) - {number}:
+                world.fetch(other, most=10)
+                world.receive(other)
+                world.fetch(other, most=10)
+            world.tick(600)
+        world.write_proposal(leader, is_answered=is_answered)
+
     @rule(number=node)
     def a_record_is_produced(self, number: int) -> None:
         self.world.append(number)

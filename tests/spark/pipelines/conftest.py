@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -85,38 +86,38 @@ def read(cluster: Cluster) -> Callable[[str], list[Any]]:
 
 
 @pytest.fixture(scope="package")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgresql() -> Iterator[str]:
     """A server of its own, on a socket in a folder."""
     for program in ("initdb", "pg_ctl"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed: PostgreSQL's server is needed")
     pytest.importorskip("psycopg")
-    folder = tmp_path_factory.mktemp("postgresql")
-    data = folder / "data"
     as_somebody = []
     if os.getuid() == 0:
         # PostgreSQL refuses to run as root.
         if shutil.which("runuser") is None:
             pytest.skip("runuser is not installed: PostgreSQL's server does not run as root")
         as_somebody = ["runuser", "-u", "nobody", "--"]
-    socket = folder / "socket"
-    socket.mkdir()
-    os.chmod(socket, 0o777)  # noqa: S103 - of this test alone
+    # Not among pytest's own folders: each pytest that starts closes these to other users, and a server that can no
+    # longer open its files ends.
+    with tempfile.TemporaryDirectory(prefix="ottla-postgresql-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        folder.chmod(0o777)
+        data = folder / "data"
 
-    def call(*command: object) -> None:
-        # Each time: another pytest that starts closes the folders above for other users again.
-        for part in [folder, *folder.parents[:-2]] if as_somebody else ():
-            os.chmod(part, 0o777)  # noqa: S103 - of this test alone
-        done = subprocess.run(
-            [*as_somebody, *map(str, command)], cwd=folder, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            pytest.skip(f"PostgreSQL's server cannot be started here: {done.stderr.strip() or done.stdout.strip()}")
+        def call(*command: object) -> None:
+            done = subprocess.run(
+                [*as_somebody, *map(str, command)], cwd=folder, capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                pytest.skip(f"PostgreSQL's server cannot be started here: {done.stderr.strip() or done.stdout.strip()}")
 
-    call("initdb", "-D", data, "-U", "ottla", "--auth=trust", "--no-sync")
-    call("pg_ctl", "-D", data, "-w", "-l", socket / "log", "-o", f"-k {socket} -c listen_addresses='' -F", "start")
-    yield f"postgresql://ottla@/postgres?host={socket}"
-    call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        # Files in its own folder instead of /dev/shm, which is small in containers.
+        settings = f"-k {folder} -c listen_addresses='' -c dynamic_shared_memory_type=mmap -F"
+        call("initdb", "-D", data, "-U", "ottla", "--auth=trust", "--no-sync")
+        call("pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", settings, "start")
+        yield f"postgresql://ottla@/postgres?host={folder}"
+        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
 
 
 @pytest.fixture(scope="package")

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,40 @@ def test_every_form_of_a_change_is_an_upsert_or_a_delete_of_its_row(spark: "Spar
     assert found[0].tags == ["a"]
     assert found[0]._changed_at.timestamp() == 1
     assert bad_rows(raw, source, "shop").count() == 0
+
+
+@pytest.mark.parametrize("is_flattened", [False, True])
+def test_a_change_with_an_event_time_far_ahead_is_a_dead_letter_and_a_delete_of_its_row_is_not(
+    spark: "SparkSession", is_flattened: bool
+) -> None:
+    from ottla.spark.pipelines.parsing import bad_rows, good_rows
+
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    soon, far = ({"id": key, "at": at} for key, at in ((1, "2026-01-01T12:30:00Z"), (2, "2099-01-01T00:00:00Z")))
+    full = [envelope("c", after=soon), envelope("u", after=far), envelope("d", before=far)]
+    values = [flat(soon), flat(far), flat(far, "true")] if is_flattened else full
+    source = Source(
+        name="c",
+        topics=("c",),
+        format="debezium",
+        schema="id bigint, at timestamp",
+        nulls="delete",
+        flattened=is_flattened,
+        event_time="at",
+        max_event_time_ahead_ms=3_600_000,
+    )
+    rows = [(None, as_bytes(value), "c", 0, offset, noon, None) for offset, value in enumerate(values)]
+    raw = spark.createDataFrame(rows, RAW)
+
+    assert [(row.id, row._deleted) for row in good_rows(raw, source).orderBy("_offset").collect()] == [
+        (1, False),
+        (2, True),
+    ]
+    [bad] = bad_rows(raw, source, "shop").collect()
+    assert (
+        b"at: 2099-01-01T00:00:00Z is more than 3600 s ahead"
+        in {each.key: each.value for each in bad.headers}["ottla.error"]
+    )
 
 
 @pytest.mark.parametrize(

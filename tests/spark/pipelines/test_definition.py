@@ -115,7 +115,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
         "shop.toml, line 1: brokr: no such key; did you mean broker?",
         "shop.toml, line 3: [source.orders] formt: no such key; did you mean format?",
         "shop.toml, line 4: [source.orders] schema: there is no type 'bigit'; did you mean bigint?",
-        "shop.toml, line 5: [source.orders] watermark: 'soon' is no time; write it such as 10 minutes",
+        "shop.toml, line 5: [source.orders] watermark: 'soon' is not a valid duration (use e.g. 10 minutes)",
         (
             "shop.toml, line 7: [sink.out] kind: 'parqet' is not one of parquet, delta, iceberg, topic, postgresql, "
             "sqlite, jdbc, console; did you mean parquet?"
@@ -132,19 +132,19 @@ DELTA = '[sink.out]\nkind = "delta"\npath = "x"\n'
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = [", "shop.toml is no TOML: "),
+        ("x = [", "shop.toml is not valid TOML: "),
         ("", "there is no [source.NAME], which says where records come from"),
         (SOURCE, "there is no [sink.NAME], which says where rows go"),
         (SOURCE + 'event_time = "att"\n' + SINK, "line 3: [source.orders] event_time: there is no column att; did"),
         (SOURCE + 'event_time = "id"\n' + SINK, "id is a bigint, and must be a timestamp"),
-        (SOURCE + 'start = "yesterday"\n' + SINK, "start: is earliest, latest or a time: 'yesterday' is no time"),
+        (SOURCE + 'start = "yesterday"\n' + SINK, "is earliest, latest or a time: 'yesterday' is not a valid time"),
         (SOURCE + 'topics = ["a b"]\n' + SINK, "topics: 'a b' cannot be a topic's name"),
         (SOURCE + 'dead_letters = "orders"\n' + SINK, "orders is one of the topics that are read"),
         (SOURCE + "sample = 0\n" + SINK, "sample: must be a whole number of at least 1, not 0"),
         (SOURCE + "topics = 5\n" + SINK, "topics: must be a text or a list of texts, not 5"),
         ('[source.o]\nschema = "id bigint, _offset int"\n' + SINK, "the name _offset is taken"),
         ('[source.o]\nschema = "id bigint, ID int"\n' + SINK, "the column ID is there twice"),
-        ('[source.o]\nschema = "id"\n' + SINK, "'id' is no column; write a name and a type, such as: id bigint"),
+        ('[source.o]\nschema = "id"\n' + SINK, "'id' is not a column; write a name and a type, for example: id bigint"),
         ('[source.o]\nformat = "raw"\nschema = "id int"\n' + SINK, "raw records have the columns key, value"),
         ('[source.o]\nformat = "avro"\nschema = "id int"\n' + SINK, "an Avro schema is written as JSON"),
         (SOURCE + 'schema_file = "no.ddl"\n' + SINK, "schema_file: and schema say the same; leave one of them out"),

@@ -1,13 +1,16 @@
 """Databases behind a JDBC driver: here Derby, whose driver comes with Spark."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines
+from tests.spark.pipelines.test_sinks import forget_last_commit
 
+from ottla import Producer
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.rules import DELETE
 from ottla.spark.pipelines.jdbc.connection import JdbcConnection
@@ -97,6 +100,64 @@ def test_a_table_is_merged_once_by_key_and_order_and_gets_new_columns(spark: "Sp
     with JdbcConnection(spark, {"url": url}) as connection:
         assert connection.tables("ottla_stage_") == []
         assert connection.number("SELECT batch FROM ottla_batches") == 2
+
+
+FILE = """
+[source.orders]
+topics = "{topic}"
+schema = "id bigint, city string, tags array<int>{more}"
+nulls = "delete"
+key = "id"
+dead_letters = "none"
+[table.countries]
+format = "jdbc"
+url = "{url}"
+query = "SELECT city, country FROM countries"
+[step.named]
+sql = "SELECT o.*, c.country FROM orders o LEFT JOIN countries c ON o.city = c.CITY"
+[sink.database]
+kind = "jdbc"
+url = "{url}"
+table = "orders"
+key = ["id"]
+dead_letters = "{topic}.dead"
+"""
+
+
+def test_a_database_follows_a_topic_once_with_lookups_that_are_current_and_columns_that_are_added(
+    pipelines: Pipelines, cluster: Cluster, read: Callable[[str], list[Any]], url: str, tmp_path: Path
+) -> None:
+    topic = cluster.topic()
+    file = FILE.format(topic=topic, url=url, more="")
+    derby(pipelines.spark, url, "CREATE TABLE countries (city VARCHAR(20), country VARCHAR(20))")
+    derby(pipelines.spark, url, "INSERT INTO countries VALUES ('Prag', 'CZ')")
+
+    def write(records: Sequence[tuple[int | None, dict[str, Any] | None]]) -> None:
+        with Producer(cluster.servers) as producer:
+            for key, row in records:
+                value = None if row is None else json.dumps({"id": key, **row}).encode()
+                producer.send(topic, value, key=None if key is None else b"%d" % key)
+
+    def rows(*columns: str) -> list[tuple[Any, ...]]:
+        frame = pipelines.spark.read.format("jdbc").options(url=url, dbtable="orders").load()
+        return sorted(tuple(row) for row in frame.select(*columns).collect())
+
+    write([(1, {"city": "Prag", "tags": [1, 2]}), (2, {"city": "Linz"}), (2, None), (None, {"city": "no key"})])
+    assert pipelines.run(file).state == "finished"
+    assert rows("id", "city", "tags", "country") == [(1, "Prag", "[1,2]", "CZ")]
+    [dead] = read(f"{topic}.dead")
+    assert dict(dead.headers)["ottla.error"] == b"key column id is null"
+
+    # As if the driver was killed after the commit, and another one before it.
+    forget_last_commit(tmp_path, "database")
+    derby(pipelines.spark, url, "INSERT INTO countries VALUES ('Linz', 'AT')")
+    write([(1, None), (3, {"city": "Linz", "note": "new"}), (4, {"city": "Wien"})])
+    assert pipelines.run(FILE.format(topic=topic, url=url, more=", note string")).state == "finished"
+
+    assert rows("id", "city", "country", "note") == [(3, "Linz", "AT", "new"), (4, "Wien", None, None)]
+    with JdbcConnection(pipelines.spark, {"url": url}) as connection:
+        assert connection.tables("ottla_stage_") == []
+        assert connection.number("SELECT MAX(batch) FROM ottla_batches") == 1
 
 
 def test_a_failing_statement_is_told_in_the_words_of_the_database_and_a_missing_driver_with_the_way_out(

@@ -87,5 +87,5 @@ def test_sqlite_takes_no_row_without_a_key_and_says_why_it_stops_without_a_dead_
     assert errors(read(dead)) == {"no key": "key column id is null"}
 
     stopping = FILE.format(topic=topic, dead="none", sink='kind = "sqlite"\npath = "other.db"')
-    with pytest.raises(PipelineFailed, match="refused 1 rows, and dead_letters is none: key column id is null"):
+    with pytest.raises(PipelineFailed, match="rejected 1 rows, and dead_letters is 'none': key column id is null"):
         pipelines.run(stopping, name="stopping", restarts=0)

@@ -298,7 +298,7 @@ def test_moments_are_told_in_several_ways() -> None:
     assert moment_ms("1767225600000", 0) == 1767225600000
     assert moment_ms("now", 5) == 5
     assert shown(1767225600000) == "2026-01-01T00:00:00Z"
-    with pytest.raises(ConfigError, match="'soon' is no time"):
+    with pytest.raises(ConfigError, match="'soon' is not a valid time"):
         moment_ms("soon", 0)
 
 
@@ -340,9 +340,7 @@ def test_a_pipeline_may_be_moved_with_its_state_but_not_its_table_alone() -> Non
 
     refuse_mismatch("table", None, mark("/a/shop.toml", "table"))
     refuse_mismatch("table", mark("/a/shop.toml", "table"), mark("/b/c/shop.toml", "table"))
-    with pytest.raises(
-        ConfigError, match="the place was table, and is /tables/orders now; what was written stays there"
-    ):
+    with pytest.raises(ConfigError, match="the place changed from table to /tables/orders; existing data is not moved"):
         refuse_mismatch("table", mark("/a/shop.toml", "table"), mark("/a/shop.toml", "/tables/orders"))
 
 

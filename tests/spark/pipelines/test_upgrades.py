@@ -1,12 +1,14 @@
 """A changed file with an existing checkpoint: allowed where the state still fits, refused with the reason where not."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.upgrades import refuse_mismatch
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -46,7 +48,7 @@ REFUSED = {
         'keys = "city"',
         "state of DeduplicateWithinWatermark was made by other keys",
     ),
-    "another place": ('path = "table"', 'path = "other"', "the place was table, and is other now"),
+    "another place": ('path = "table"', 'path = "other"', "the place changed from table to other"),
     "another kind": ('kind = "parquet"\npath = "table"', 'kind = "delta"\npath = "table"', "kind of sink was parquet"),
     "no state any more": ('from = "shown"', 'from = "orders"', "steps that remember were taken away"),
     "more sources": ("[step.totals]", '[source.more]\ntopics = "{topic}"\nschema = "a int"\n[step.totals]', "sources"),
@@ -58,6 +60,37 @@ ALLOWED = {
     "another delay": ('watermark = "1 minute"', 'watermark = "2 minutes"'),
     "another limit": ('watermark = "1 minute"', 'watermark = "1 minute"\nmax_per_batch = 10'),
 }
+
+FINGERPRINT: dict[str, Any] = {
+    "sources": ["orders", "payments"],
+    "kind": "parquet",
+    "place": "table",
+    "partition_by": [],
+    "key": [],
+    "mode": "append",
+    "stateful": ["Join Inner, (id = order_id)"],
+}
+REFUSED_BY_RULE: dict[str, tuple[dict[str, Any], str]] = {
+    "another join": ({"stateful": ["Join Inner, (id = customer_id)"]}, "state of Join was made by other keys"),
+    "new state": ({"stateful": ["Join Inner, (id = order_id)", "Aggregate [city]"]}, "what remembers was Join, and is"),
+    "fewer sources": ({"sources": ["orders"]}, "made with the sources orders, payments in this order"),
+    "sources in another order": ({"sources": ["payments", "orders"]}, "Spark keeps their offsets by position"),
+    "another partitioning": ({"partition_by": ["city"]}, "the partitioning was none, and is city now"),
+    "another key": ({"key": ["id"]}, "the key was none, and is id now"),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED_BY_RULE)
+def test_a_checkpoint_that_was_made_otherwise_is_refused_with_the_reason(change: str) -> None:
+    changed, reason = REFUSED_BY_RULE[change]
+    refuse_mismatch("out", FINGERPRINT, FINGERPRINT)
+    with pytest.raises(ConfigError, match=reason):
+        refuse_mismatch("out", FINGERPRINT, {**FINGERPRINT, **changed})
+
+
+def test_the_first_state_of_a_query_that_had_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="steps that remember were added"):
+        refuse_mismatch("out", {**FINGERPRINT, "mode": "", "stateful": []}, FINGERPRINT)
 
 
 def test_state_that_cannot_match_is_refused_and_what_can_goes_on(
@@ -80,7 +113,7 @@ def test_state_that_cannot_match_is_refused_and_what_can_goes_on(
     for change, (before, after, reason) in REFUSED.items():
         with pytest.raises(ConfigError, match=reason) as refused:
             judge(before, after)
-        assert "its checkpoint cannot be continued" in str(refused.value), change
+        assert "the checkpoint is incompatible" in str(refused.value), change
     for before, after in ALLOWED.values():
         judge(before, after)
 

@@ -318,6 +318,13 @@ class SecurityContract:
         assert list(catalog.view.credentials.values()) == [changed]
         assert list(reopen().view.credentials.values()) == [changed]
 
+    def test_the_expiry_of_a_password_survives_a_restart(self, reopen: Reopen) -> None:
+        catalog = reopen()
+        catalog.put_credential(ANN)
+        catalog.put_credential(replace(ANN, expires_ms=1_800_000_000_000))
+
+        assert [one.expires_ms for one in reopen().view.credentials.values()] == [1_800_000_000_000]
+
     def test_deleting_a_credential_leaves_the_users_other_mechanism(self, reopen: Reopen) -> None:
         catalog = reopen()
         catalog.put_credential(ANN)

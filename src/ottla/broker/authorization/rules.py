@@ -5,7 +5,7 @@ Declarations for the API table; `guarding` applies them, and is imported if ACLs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -35,11 +35,28 @@ CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
 # The resource of an entry
 
+
+class _Configured(Protocol):
+    """An entry of a request about configs."""
+
+    @property
+    def resource_type(self) -> int: ...
+    @property
+    def resource_name(self) -> str: ...
+
+
+class _OfShareGroup(Protocol):
+    """A topic in a request about a share group."""
+
+    @property
+    def topic_name(self) -> str: ...
+
+
 _CONFIGURED: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
 """Resource types of configs; all others belong to the cluster."""
 
 
-def configured_resource(_: Broker, item: Any) -> Resource:  # noqa: ANN401 - of any request about configs
+def configured_resource(_: Broker, item: _Configured) -> Resource:
     kind = _CONFIGURED.get(item.resource_type)
     return CLUSTER if kind is None else Resource(kind, item.resource_name)
 
@@ -48,7 +65,7 @@ def listed_name(_: Broker, name: str) -> str:
     return name
 
 
-def share_topic(_: Broker, item: Any) -> str:  # noqa: ANN401 - of any request about share groups
+def share_topic(_: Broker, item: _OfShareGroup) -> str:
     return str(item.topic_name)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from msgspec import structs
 
@@ -264,7 +264,10 @@ def _with_operations(
     return response
 
 
-def _topic_with_operations(authorizer: Authorizer, topic: Any, context: Context) -> Any:  # noqa: ANN401 - of either API
+TopicT = TypeVar("TopicT", MetadataResponseTopic, DescribeTopicPartitionsResponseTopic)
+
+
+def _topic_with_operations(authorizer: Authorizer, topic: TopicT, context: Context) -> TopicT:
     if topic.error_code in (_DENIED, ErrorCode.UNKNOWN_TOPIC_ID):
         return topic
     bits = authorizer.bits(context, _TOPIC, topic.name or "", TOPIC_OPERATIONS)

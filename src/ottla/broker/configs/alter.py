@@ -111,7 +111,7 @@ def topic_resource(broker: BrokerConfigs) -> Resource:
         definitions=TOPIC_DEFINITIONS,
         refusal=InvalidConfig,
         inherited=lambda definition: to_text(broker.topic_values[definition.name]),
-        problem=lambda texts: conflict({**broker.topic_values, **usable(texts)}),
+        problem=lambda texts: conflict({**broker.topic_values, **usable(texts)}, is_encrypted=broker.is_encrypted),
     )
 
 

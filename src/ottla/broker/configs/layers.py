@@ -55,6 +55,8 @@ class BrokerConfigs:
     static: Texts = field(default_factory=dict)
     dynamic_default: Texts = field(default_factory=dict)
     dynamic: Texts = field(default_factory=dict)
+    is_encrypted: bool = True
+    """Whether data at rest is encrypted here."""
     topic_values: Mapping[str, Value] = field(init=False, repr=False, compare=False)
     """The value of every topic config for a topic without configs."""
     topic_defaults: TopicConfig = field(init=False, repr=False, compare=False)
@@ -71,13 +73,16 @@ class BrokerConfigs:
         object.__setattr__(self, "topic_defaults", build(self._log_now(), values))
 
     @classmethod
-    def of(cls, view: CatalogView, node_id: int, log: LogConfig, static: Texts) -> BrokerConfigs:
+    def of(
+        cls, view: CatalogView, node_id: int, log: LogConfig, static: Texts, *, is_encrypted: bool = True
+    ) -> BrokerConfigs:
         """As stored in the catalog; to be read again when its broker configs change."""
         return cls(
             log=log,
             static=static,
             dynamic_default=_stored(view, CLUSTER_DEFAULT),
             dynamic=_stored(view, ConfigResource(ConfigScope.BROKER, str(node_id))),
+            is_encrypted=is_encrypted,
         )
 
     def topic_config(self, overrides: Texts) -> TopicConfig:

@@ -132,8 +132,10 @@ def unusable(overrides: Mapping[str, str]) -> list[str]:
     return [f"{name}={text}" for name, text in overrides.items() if name not in used]
 
 
-def conflict(values: Mapping[str, Value]) -> str | None:
+def conflict(values: Mapping[str, Value], *, is_encrypted: bool = True) -> str | None:
     """The conflict between individually valid values, if any."""
+    if values["encryption.key.version"] and not is_encrypted:
+        return "encryption.key.version needs encryption at rest (encryption.key_file)"
     least, most = _integer(values, "min.compaction.lag.ms"), _integer(values, "max.compaction.lag.ms")
     if least > most:
         return f"min.compaction.lag.ms ({least}) must not be more than max.compaction.lag.ms ({most})"

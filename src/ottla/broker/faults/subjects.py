@@ -30,7 +30,7 @@ def subjects_of(broker: Broker, request: Request) -> tuple[Subject, ...]:
     return tuple(subject for holder in holders for topic in _listed(holder, _TOPICS) for subject in _in(broker, topic))
 
 
-def _in(broker: Broker, topic: Any) -> Iterator[Subject]:  # noqa: ANN401 - an entry of any request
+def _in(broker: Broker, topic: object) -> Iterator[Subject]:
     name = topic if isinstance(topic, str) else topic_name(broker, topic)
     if name is None:
         return
@@ -50,7 +50,7 @@ def partition_field(topic: object) -> str | None:
     return next((name for name in _PARTITIONS if isinstance(getattr(topic, name, None), tuple)), None)
 
 
-def index_of(partition: Any) -> int | None:  # noqa: ANN401
+def index_of(partition: object) -> int | None:
     if isinstance(partition, int):
         return partition
     return next((getattr(partition, name) for name in _INDEXES if hasattr(partition, name)), None)

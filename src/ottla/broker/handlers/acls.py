@@ -1,4 +1,4 @@
-"""DescribeAcls (29), CreateAcls (30), DeleteAcls (31). Without `security.acls` they are refused, as by Kafka."""
+"""DescribeAcls (29), CreateAcls (30), DeleteAcls (31). Rejected without `security.acls`, as by Kafka."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _by_resource(acls: Iterable[Acl]) -> tuple[DescribeAclsResource, ...]:
 
 
 async def create_acls(broker: Broker, request: CreateAclsRequest, _context: Context) -> CreateAclsResponse:
-    """Each by itself: one that cannot be does not keep the others from being."""
+    """Each entry separately: an invalid one does not affect the others."""
     turns = Turns()
     results = []
     for one in request.creations:
@@ -140,7 +140,7 @@ async def _deleted(broker: Broker, wanted: DeleteAclsFilter) -> DeleteAclsFilter
 
 def _check_is_on(broker: Broker) -> None:
     if broker.security.authorizer is None:
-        raise _SecurityDisabled("ACLs are not in force here: set security.acls = true first.")
+        raise _SecurityDisabled("ACLs are disabled: set security.acls = true first.")
 
 
 def _filter(given: DescribeAclsRequest | DeleteAclsFilter, resource_type: int, pattern_type: int) -> AclFilter:
@@ -158,5 +158,5 @@ def _filter(given: DescribeAclsRequest | DeleteAclsFilter, resource_type: int, p
 def _principal(text: str) -> str:
     kind, colon, name = text.partition(":")
     if not (colon and kind and name) or len(text.encode("utf-8", "surrogatepass")) > _MOST_NAME_BYTES:
-        raise InvalidRequest(f"Could not parse principal from `{text[:100]}` (it should be such as User:ann).")
+        raise InvalidRequest(f"Could not parse principal from `{text[:100]}` (use e.g. User:ann).")
     return text

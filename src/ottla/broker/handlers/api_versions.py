@@ -29,11 +29,11 @@ _SUPPORTED: Final = (
     SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=2),
 )
 _FINALIZED: Final = (
-    # By this clients know that there are consumer groups (KIP-848).
+    # Announces consumer groups (KIP-848).
     FinalizedFeatureKey(name=_GROUP_VERSION, max_version_level=1, min_version_level=1),
-    # By this, that there are share groups (KIP-932).
+    # Announces share groups (KIP-932).
     FinalizedFeatureKey(name=_SHARE_VERSION, max_version_level=1, min_version_level=1),
-    # By this, that every end of a transaction moves them to another epoch (KIP-890).
+    # Announces that every end of a transaction bumps the producer epoch (KIP-890).
     FinalizedFeatureKey(name=_TRANSACTION_VERSION, max_version_level=2, min_version_level=2),
 )
 
@@ -47,7 +47,7 @@ def api_versions(_broker: Broker, request: ApiVersionsRequest, context: Context)
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
         api_keys=served_versions(),
-        # Version 3 has no way to say that a feature may be at 0 (KAFKA-17011), and Kafka leaves such a one out.
+        # Version 3 cannot express a minimum of 0 (KAFKA-17011), and Kafka omits such features.
         supported_features=_SUPPORTED if context.version >= _FEATURES_FROM_ZERO_SINCE else (),
         finalized_features_epoch=0,
         finalized_features=_FINALIZED,

@@ -1,4 +1,4 @@
-"""DescribeCluster (60): who is there. As Kafka's brokers, it names a broker and not a controller as the controller."""
+"""DescribeCluster (60). Like Kafka's brokers, it returns a broker as the controller."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: C
 
 
 def _refusal(endpoint_type: int) -> DescribeClusterResponse:
-    """Controllers have endpoints of their own in Kafka (KIP-919); here there are none."""
+    """Kafka's controllers have separate endpoints (KIP-919), which Ottla does not have."""
     if endpoint_type == _CONTROLLERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"

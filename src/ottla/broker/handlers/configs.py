@@ -1,7 +1,7 @@
 """DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44) and ListConfigResources (74), of topics, groups
 and brokers.
 
-Loggers and client metrics have no configs here: they are refused as INVALID_REQUEST, and none are listed.
+Loggers and client metrics have no configs here: requests for them get INVALID_REQUEST, and none are listed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _ALL_BROKERS: Final = ""
 def describe_configs(
     broker: Broker, request: DescribeConfigsRequest, _context: Context
 ) -> InTurns[DescribeConfigsResponse]:
-    # Each once: a request may name the same resource, which takes ten thousand bytes to describe, a million times.
+    # Without duplicates: a request may contain the same resource, with a response of ten kilobytes, a million times.
     resources = {(one.resource_type, one.resource_name): one for one in request.resources}
     turns = Turns()
     results = []
@@ -119,7 +119,7 @@ def _described(broker: Broker, wanted: DescribeConfigsResource) -> list[ConfigEn
 def list_config_resources(
     broker: Broker, request: ListConfigResourcesRequest, context: Context
 ) -> ListConfigResourcesResponse:
-    """All topics and brokers, and groups with configs, which need not exist. Version 0 asks for client metrics."""
+    """All topics and brokers, and groups with configs, which need not exist. Version 0 lists client metrics."""
     types = frozenset(request.resource_types or _LISTED)
     if context.version < _FIRST_LIST_OF_ALL_TYPES:
         types = frozenset({_CLIENT_METRICS})
@@ -145,7 +145,7 @@ def list_config_resources(
 async def alter_configs(
     broker: Broker, request: replacing.AlterConfigsRequest, context: Context
 ) -> replacing.AlterConfigsResponse:
-    """What is not named goes back to its default."""
+    """Configs that are not in the request are reset to their defaults."""
     answer = replacing.AlterConfigsResourceResponse
     return replacing.AlterConfigsResponse(responses=await _answers(broker, request, replacing_edit, context, answer))
 
@@ -173,7 +173,7 @@ async def _answers(
                 raise InvalidRequest("Each resource must appear at most once.")
             await _alter(broker, one, make_edit, is_trial=request.validate_only)
         except ApiError as refused:
-            _logger.info("configs of resource %s not altered for %s: %s", resource, context, refused)
+            _logger.info("could not alter the configs of resource %s for %s: %s", resource, context, refused)
             code, message = refused.code, str(refused)
         answers.append(
             answer(error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1])
@@ -213,7 +213,7 @@ async def _alter_topic(broker: Broker, name: str, edit: Edit[str], *, is_trial: 
     broker.check_topic_name(name)
     state = broker.topics.by_name.get(name)
     if state is None:
-        # Kafka looks at the configs before it looks for the topic.
+        # Kafka checks the configs before the topic.
         edit({})
         raise _no_topic(name)
     if is_trial:
@@ -232,7 +232,7 @@ def _configs_of_group(broker: Broker, name: str) -> Mapping[str, str]:
 
 def _check_is_broker(broker: Broker, resource_type: int, name: str) -> None:
     if resource_type != _BROKER:
-        raise InvalidRequest(f"Resources of type {resource_type} have no configs here")
+        raise InvalidRequest(f"Resources of type {resource_type} have no configs")
     node_id = str(broker.config.node_id)
     if name not in (_ALL_BROKERS, node_id):
         raise InvalidRequest(f"Unexpected broker id, expected {node_id} or empty string, but received {name}")

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68), ConsumerGroupDescribe (69): groups of the new protocol (KIP-848)."""
+"""ConsumerGroupHeartbeat (68), ConsumerGroupDescribe (69): groups of the consumer protocol (KIP-848)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def consumer_group_heartbeat(
 async def _resolved_first(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context, unresolved: list[str]
 ) -> Response:
-    """Match patterns against all topics in turns."""
+    """Match patterns against all topics, in slices."""
     matching = broker.groups.rules.table.environment.matching
     turns = Turns()
     for pattern in unresolved:
@@ -66,7 +66,7 @@ def _heartbeat(
 
 
 def _may_see(broker: Broker, context: Context) -> Callable[[str], bool]:
-    """Which topics a pattern may find: those that its sender may describe."""
+    """The topics that a pattern may match: those that the member may describe."""
     authorizer = broker.security.authorizer
     if authorizer is None:
         return lambda _: True

@@ -1,12 +1,12 @@
 """CreateTopics (19) and CreatePartitions (37).
 
-A change waits on the loop for the catalog's fsync, a fraction of a millisecond on a good disk: whoever is served
-after it must see it. So `timeout_ms` has nothing to limit, except in a cluster, where it is how long to wait for the
-controller to give every partition a leader. Between two changes of a request others are served, and a client that
-hangs up leaves undone what was not done yet.
+A change blocks the event loop for the catalog's fsync, a fraction of a millisecond on a good disk: the next request
+must see it. So `timeout_ms` has no effect, except in a cluster, where it limits the wait for the controller to elect a
+leader of every partition. Between two changes of a request others are served, and the remaining changes are skipped if
+the client disconnects.
 
-Differs from Kafka: with `validate_only` no topic id is made up. Two names of one request that differ only by '.'
-for '_' are refused, where Kafka looks for such a clash only among topics that exist.
+Differences to Kafka: `validate_only` returns no topic id. Two names of one request that differ only by '.'
+and '_' are rejected; Kafka checks only against existing topics.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ async def _create(
             wanted = NewTopic(topic.name, partitions, configs, factor, chosen)
             state = await broker.administration.create_topic(wanted, request.timeout_ms)
             topic_id = state.raw_id
-            _logger.info("topic %s with %d partitions created for %s", topic.name, partitions, context)
+            _logger.info("created topic %s with %d partitions for %s", topic.name, partitions, context)
     except ApiError as refused:
-        _logger.info("topic %r not created for %s: %s", topic.name, context, refused)
+        _logger.info("could not create topic %r for %s: %s", topic.name, context, refused)
         return _not_created(topic.name, refused)
     return CreatableTopicResult(
         name=topic.name,
@@ -103,7 +103,7 @@ def _described(broker: Broker, configs: Mapping[str, str]) -> tuple[CreatableTop
 
 
 def _not_created(name: str, refused: ApiError) -> CreatableTopicResult:
-    # As Kafka's: a list of no configs, not null, which some clients cannot read.
+    # Like Kafka: an empty list of configs, not null, which some clients cannot read.
     return CreatableTopicResult(name=name, error_code=refused.code, error_message=str(refused), configs=())
 
 
@@ -140,8 +140,8 @@ def _growable(broker: Broker, topic: CreatePartitionsTopic) -> TopicState:
     if state is None:
         raise UnknownTopicOrPartition(f"The topic '{topic.name}' does not exist.")
     if state.entry.is_internal:
-        # Which partition a group is written to follows from their number: what was written would not be found again.
-        raise InvalidPartitions(f"The number of partitions of '{topic.name}' is fixed when it is created.")
+        # The partition of a group depends on their number: existing state would not be found again.
+        raise InvalidPartitions(f"The number of partitions of '{topic.name}' cannot be changed.")
     placement.check_growth(topic, len(state.partitions), broker.surroundings.node_ids)
     return state
 
@@ -155,7 +155,7 @@ async def _grow(
             await broker.administration.grow(state, topic.count, chosen, request.timeout_ms)
         except ApiError as refused:
             return _not_grown(topic.name, refused)
-        _logger.info("topic %s has %d partitions now, for %s", topic.name, topic.count, context)
+        _logger.info("increased topic %s to %d partitions for %s", topic.name, topic.count, context)
     return CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.NONE)
 
 
@@ -164,5 +164,5 @@ def _not_grown(name: str, refused: ApiError) -> CreatePartitionsTopicResult:
 
 
 def _repeated(names: Iterable[str]) -> dict[str, None]:
-    """The names that come more than once, in their order."""
+    """The duplicate names, in order."""
     return {name: None for name, times in Counter(names).items() if times > 1}

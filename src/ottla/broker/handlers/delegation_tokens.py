@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _NO_TIME: Final = -1
-"""In refusals of a broker; those of Kafka's controller have 0."""
+"""In a broker's error responses; those of Kafka's controller have 0."""
 
 
 class _NotAllowed(ApiError):
@@ -149,7 +149,7 @@ def _checked(broker: Broker, context: Context) -> DelegationTokens:
 
 
 def _may_ask(context: Context) -> bool:
-    """Not without authentication, and not with a token: it must not outlive itself by another one."""
+    """Not without authentication, and not with a token: a token must not create its successor."""
     client = context.connection
     if getattr(client.login, "token_id", None) is not None or client.listener == "PLAINTEXT":
         return False

@@ -1,9 +1,9 @@
-"""DeleteRecords (21): a partition forgets what is below an offset.
+"""DeleteRecords (21): raises the log start offset of partitions.
 
-It is forgotten at once for every reader. It is answered once no crash and no other leader brings it back: the new start
-is on the disk here (Kafka writes it with its next checkpoint), and the logs of all in-sync and eligible replicas start
-there. Those have `timeout_ms` for it, else the answer is REQUEST_TIMED_OUT; what was deleted stays deleted. As in
-Kafka, the space is reclaimed when old segments are next looked for.
+It takes effect at once for every reader. It is answered when no crash and no other leader can bring the records back:
+the new log start offset is durable here (Kafka writes it with its next checkpoint), and the logs of all in-sync and
+eligible replicas start there. After `timeout_ms` the response is REQUEST_TIMED_OUT; the records stay deleted. As in
+Kafka, the space is reclaimed by the next retention check.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _NO_OFFSET: Final = -1
 
 
 class _Deleted(NamedTuple):
-    """What was asked for and has been done here."""
+    """The requested deletions that were applied locally."""
 
     partition: Partition
     offset: int
     low_watermark: int
     elsewhere: asyncio.Future[None] | None
-    """Done when all in-sync and eligible replicas have deleted, too."""
+    """Done when all in-sync and eligible replicas have deleted as well."""
 
 
 async def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
-    # Each once, as from Kafka: of a partition that is named twice the last offset counts.
+    # Without duplicates, as in Kafka: for a repeated partition the last offset is used.
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
@@ -68,11 +68,11 @@ async def delete_records(broker: Broker, request: DeleteRecordsRequest, context:
             try:
                 outcomes[name, index] = _delete(broker, name, one, request.timeout_ms / 1000)
             except ApiError as refused:
-                _logger.info("records of %s-%d not deleted for %s: %s", name, index, context, refused)
+                _logger.info("%s-%d: could not delete records for %s: %s", name, index, context, refused)
                 outcomes[name, index] = refused
             if turns.are_over():
                 await asyncio.sleep(0)
-    # Also where nothing had to be deleted: the start that an earlier request raised may not be on the disk yet.
+    # Even if nothing was deleted: the start offset of an earlier request may not be durable yet.
     deleted = {one.partition: one.offset for one in outcomes.values() if isinstance(one, _Deleted)}
     results = {}
     try:
@@ -134,8 +134,8 @@ def _delete(broker: Broker, topic: str, wanted: DeleteRecordsPartition, timeout_
         raise PolicyViolation(f"Records of partition {partition.at} can not be deleted due to the configured policy")
     offset = partition.high_watermark if wanted.offset == _HIGH_WATERMARK else wanted.offset
     if not 0 <= offset <= partition.high_watermark:
-        raise OffsetOutOfRange(f"{offset} is not in 0..{partition.high_watermark}")
-    # Below the start there is nothing left to delete, which is no error.
+        raise OffsetOutOfRange(f"offset {offset} is out of range 0..{partition.high_watermark}")
+    # Below the log start offset there is nothing to delete, which is not an error.
     if offset > log.start_offset:
         log.raise_start(offset)
     return _Deleted(partition, offset, partition.low_watermark, partition.deleted_everywhere(offset, timeout_s))

@@ -1,7 +1,7 @@
-"""DeleteTopics (20): by name, or from version 6 on by name or id.
+"""DeleteTopics (20): by name, or since version 6 by name or id.
 
-A topic is gone when the answer is sent; its files are removed afterwards, in the background. Internal topics can
-be deleted, as in Kafka, and with __consumer_offsets go all groups and their offsets.
+A topic is deleted when the response is sent; its files are removed in the background. Internal topics can
+be deleted, as in Kafka; __consumer_offsets contains all groups and their offsets.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def delete_topics(broker: Broker, request: DeleteTopicsRequest, context: C
             await asyncio.sleep(0)
     for state, times in found.items():
         results.append(await _delete(broker, state, times, context))
-        # Others are served between the waits for the disk.
+        # Other requests are served between the fsyncs.
         await asyncio.sleep(0)
     return DeleteTopicsResponse(responses=tuple(results))
 
@@ -84,9 +84,9 @@ async def _delete(broker: Broker, state: TopicState, times: int, context: Contex
             )
         await broker.administration.delete_topic(state)
     except ApiError as refused:
-        _logger.info("topic %s not deleted for %s: %s", state.name, context, refused)
+        _logger.info("could not delete topic %s for %s: %s", state.name, context, refused)
         return _result(state.name, state.raw_id, refused)
-    _logger.info("topic %s deleted for %s", state.name, context)
+    _logger.info("deleted topic %s for %s", state.name, context)
     return _result(state.name, state.raw_id)
 
 

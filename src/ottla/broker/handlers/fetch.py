@@ -1,4 +1,4 @@
-"""Fetch (1). Reads whole batches; a fetch that finds too little waits for appends, not by polling."""
+"""Fetch (1). Reads whole batches; a fetch with too little data waits for appends, without polling."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fetch(
     if missing <= 0 or request.max_wait_ms <= 0 or not results:
         return _response(plan, results)
     until_s = _until_s(request)
-    # Begun here and not in the task, which runs only later: what is appended in between must count.
+    # Started here and not in the task, which runs later: appends in between must count.
     wait = _wait(broker, request, plan, is_by_id, missing, until_s)
     return _when_enough(broker, request, plan, is_by_id, wait, until_s)
 
@@ -78,12 +78,12 @@ async def _when_enough(  # noqa: PLR0913
         missing = _missing(request, results)
         if missing <= 0 or wait.is_last:
             return _response(plan, results)
-        # What was appended cannot all be read yet: it is not durable, say, or not committed.
+        # Not everything appended is readable yet: it may not be durable, or not committed.
         wait = _wait(broker, request, plan, is_by_id, missing, until_s)
 
 
 async def _fetch_many(broker: Broker, request: FetchRequest, plan: Plan, is_by_id: bool) -> FetchResponse:  # noqa: FBT001
-    """As `fetch`, for so many partitions that others have to be served in between."""
+    """Like `fetch`, in slices, for many partitions."""
     until_s = _until_s(request)
     while True:
         wait = ByteWait((), request.min_bytes, until_s)
@@ -112,7 +112,7 @@ async def _read_in_turns(
     taken = 0
     for start in range(0, len(plan.wanted), _READ_IN_A_ROW):
         some = plan.wanted[start : start + _READ_IN_A_ROW]
-        # Before they are read: what is appended to them while others have their turn must count.
+        # Before they are read: appends during other slices must count.
         if request.max_wait_ms > 0:
             _watch(broker, some, is_by_id, wait, _follower_in(request))
         read = _read_all(broker, request, some, is_by_id, taken)
@@ -150,7 +150,7 @@ def _wait(  # noqa: PLR0913
     follower = _follower_in(request)
     partitions = [_find(broker, key, is_by_id) for key, _ in plan.wanted]
     if follower != NOBODY:
-        # No longer than until the replication quota lets one of them be sent.
+        # At most until the replication quota allows one of them.
         now_s = asyncio.get_running_loop().time()
         waits_s = [partition.role.wait_to_send_s(follower) for partition in partitions]
         until_s = min([until_s, *(now_s + wait_s for wait_s in waits_s if wait_s > 0)])
@@ -158,12 +158,12 @@ def _wait(  # noqa: PLR0913
 
 
 def _follower_in(request: FetchRequest) -> int:
-    """The broker that fetches; NOBODY if it is a consumer, whose replica id is negative."""
+    """The id of the fetching broker; NOBODY for a consumer, whose replica id is negative."""
     return max(request.replica_id, request.replica_state.replica_id, NOBODY)
 
 
 def _missing(request: FetchRequest, results: Results) -> int:
-    """How many bytes to wait for; none if there is anything that the client should learn at once."""
+    """The bytes to wait for; none if the client must get something at once."""
     missing = request.min_bytes
     for _, data in results:
         if data.error_code or data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0:
@@ -179,7 +179,7 @@ def _read_all(
     is_by_id: bool,  # noqa: FBT001
     taken: int = 0,
 ) -> Results:
-    """`taken` bytes of the answer are read already."""
+    """`taken` bytes of the response are used already."""
     left = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room) - taken
     results: Results = []
     is_first = taken == 0
@@ -278,7 +278,7 @@ def _fetched(  # noqa: PLR0913
 
 
 def _aborted(partition: Partition, offset: int, records: memoryview | bytes) -> tuple[AbortedTransaction, ...]:
-    """The aborted transactions that the reader of these records has to leave out."""
+    """The aborted transactions that a reader of these records must skip."""
     if not records:
         return ()
     found = partition.log.aborted_transactions(offset, partition.log.next_offset)
@@ -304,7 +304,7 @@ def _end_of(records: memoryview | bytes) -> int:
 def _refusal(index: int, refused: ApiError, partition: Partition | None) -> PartitionData:
     leader = NOBODY, NOBODY
     if partition is not None and refused.code in _WITH_LEADER:
-        leader = partition.leader  # whom to ask instead (KIP-951)
+        leader = partition.leader  # the current leader (KIP-951)
     return PartitionData(
         partition_index=index,
         error_code=refused.code,

@@ -59,7 +59,7 @@ async def offset_commit(broker: Broker, request: OffsetCommitRequest, context: C
 
 
 def _pieces(topics: tuple[OffsetCommitRequestTopic, ...]) -> Iterator[tuple[OffsetCommitRequestTopic, ...]]:
-    """All at once, unless there are so many partitions that others have to be served in between."""
+    """All at once, or in slices for many partitions."""
     piece: list[OffsetCommitRequestTopic] = []
     size = 0
     for topic in topics:
@@ -95,7 +95,7 @@ async def _commit(
 def _sorted_out(
     broker: Broker, request: OffsetCommitRequest, *, is_by_id: bool
 ) -> tuple[tuple[OffsetCommitRequestTopic, ...], list[OffsetCommitResponseTopic]]:
-    """What is committed for partitions that exist, under their names; and the answer for the others."""
+    """The offsets of existing partitions, by name; and the response for the others."""
     known, refused = [], []
     for topic in request.topics:
         parts, errors = [], []
@@ -112,7 +112,7 @@ def _sorted_out(
                     OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=unknown.code)
                 )
         if parts:
-            # Kept with the offset, so that a topic re-created under the name does not inherit it.
+            # Stored with the offset, so that a re-created topic does not inherit it.
             topic_id = broker.topics.by_name[name].raw_id
             known.append(msgspec.structs.replace(topic, name=name, topic_id=topic_id, partitions=tuple(parts)))
         if errors:
@@ -161,7 +161,7 @@ def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) 
 
 
 def _of_one_group(found: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    """As it is answered before version 8."""
+    """The response before version 8."""
     return OffsetFetchResponse(
         error_code=found.error_code,
         topics=tuple(

@@ -56,21 +56,21 @@ def find_coordinator(
 def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> Coordinator:
     error, message = ErrorCode.NONE, None
     if key_type not in (_GROUP, _TRANSACTION):
-        error, message = ErrorCode.INVALID_REQUEST, "only groups and transactional ids have a coordinator here"
+        error, message = ErrorCode.INVALID_REQUEST, "only groups and transactional ids have a coordinator"
     elif not key and key_type == _GROUP:
-        error, message = ErrorCode.INVALID_GROUP_ID, "a group needs a name"
+        error, message = ErrorCode.INVALID_GROUP_ID, "the group id is empty"
     elif not key:
-        error, message = ErrorCode.INVALID_REQUEST, "a transactional id needs a name"
+        error, message = ErrorCode.INVALID_REQUEST, "the transactional id is empty"
     if error is not ErrorCode.NONE:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     topic = CONSUMER_OFFSETS if key_type == _GROUP else TRANSACTION_STATE
     if broker.cluster is None and _is_damaged(broker, key, key_type):
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        message = f"the partition of {topic} that holds {key} is damaged; the broker's log says what to do"
+        message = f"the partition of {topic} with {key} is damaged; see the broker's log"
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     found = broker.surroundings.coordinator_of(topic, key, context.connection)
     if found is None:
-        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} has no coordinator at the moment"
+        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} currently has no coordinator"
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     return Coordinator(
         key=key, node_id=found.id, host=found.host, port=found.port, error_code=error, error_message=message

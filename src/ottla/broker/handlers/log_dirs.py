@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): what the partitions take of the disk, and what is left of it."""
+"""DescribeLogDirs (35): disk usage of partitions, and free space."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Usage(NamedTuple):
     total_bytes: int
     usable_bytes: int
     unopened: dict[TopicPartition, int]
-    """The sizes of logs that nobody has needed so far, and that are not opened just to be measured."""
+    """The sizes of logs that were not opened so far, measured without opening them."""
 
 
 async def describe_log_dirs(
@@ -58,7 +58,7 @@ async def describe_log_dirs(
 
 
 def _wanted(broker: Broker, request: DescribeLogDirsRequest) -> list[Partition]:
-    """Null asks for all. What does not exist, or not on this node, is left out, as in Kafka."""
+    """Null means all. Partitions that do not exist on this node are omitted, as in Kafka."""
     if request.topics is None:
         return list(broker.topics.partitions_here())
     found = {}
@@ -82,7 +82,7 @@ def _size_of(folder: Path) -> int:
         with os.scandir(folder) as files:
             return sum(file.stat().st_size for file in files if file.name.endswith(_LOG_SUFFIX))
     except FileNotFoundError:
-        # It has no folder yet, or a file went with the retention just now.
+        # It has no folder yet, or retention has just deleted a file.
         return 0
 
 

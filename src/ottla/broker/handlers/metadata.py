@@ -1,4 +1,4 @@
-"""Metadata (3): who serves what. Creates topics that do not exist, if it may."""
+"""Metadata (3): brokers, topics and leaders. Creates missing topics, if allowed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def metadata(broker: Broker, request: MetadataRequest, context: Context) -> InTu
     if request.topics is None or (context.version == 0 and not request.topics):
         topics = yield from _all(broker)
     else:
-        # Each once, as from Kafka: a request may name the same large topic a million times.
+        # Without duplicates, as in Kafka: a request may contain the same large topic a million times.
         asked = {_identity(wanted): wanted for wanted in request.topics}
         topics = yield from _those(broker, request, asked)
     return _response(broker, request, context, topics)
@@ -65,7 +65,7 @@ def _those(
                 _create(broker, name)
             except ApiError as error:
                 refused[name] = _unknown(error.code, name, NO_UUID)
-            # Each waits for the disk: others must get their turn in between.
+            # Each blocks on the disk: other requests are served in between.
             yield
     turns = Turns()
     topics = []
@@ -84,7 +84,7 @@ def _create(broker: Broker, name: str) -> None:
         broker.create_topic(name)
     except TopicAlreadyExists:
         return
-    _logger.info("topic %s created, because a client asked for it", name)
+    _logger.info("created topic %s automatically", name)
 
 
 def _response(
@@ -124,7 +124,7 @@ def _asked_for(broker: Broker, wanted: MetadataRequestTopic) -> MetadataResponse
 
 
 def _with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
-    """With what the client may do to it; of a topic that only an id is known of, nobody can tell."""
+    """With the authorized operations; unknown if only the topic id is known."""
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
         return topic
     return replace(topic, topic_authorized_operations=ON_TOPIC)

@@ -1,4 +1,4 @@
-"""ListOffsets (2) and OffsetForLeaderEpoch (23): where in a partition something is."""
+"""ListOffsets (2) and OffsetForLeaderEpoch (23)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SPECIAL_SINCE: Final = {
     _LATEST_TIERED: 9,
     _EARLIEST_PENDING_UPLOAD: 11,
 }
-"""Timestamps that stand for something else, and the first version that knows them."""
+"""Special timestamps, and the first version that supports them."""
 _NEVER: Final = 1 << 15
 _NONE: Final = -1
 
@@ -77,11 +77,11 @@ async def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Con
 def _check_wanted(name: str, wanted: ListOffsetsPartition, context: Context, seen: set[tuple[str, int]]) -> None:
     key = name, wanted.partition_index
     if key in seen:
-        # As by Kafka. It may mean to look through the same log a million times.
-        raise InvalidRequest(f"{name}-{wanted.partition_index} is asked for twice")
+        # As in Kafka: otherwise the same log could be searched a million times.
+        raise InvalidRequest(f"{name}-{wanted.partition_index} is requested twice")
     seen.add(key)
     if wanted.timestamp < 0 and context.version < _SPECIAL_SINCE.get(wanted.timestamp, _NEVER):
-        raise _UnsupportedVersion(f"version {context.version} has no timestamp {wanted.timestamp}")
+        raise _UnsupportedVersion(f"version {context.version} does not support timestamp {wanted.timestamp}")
 
 
 async def _listed(

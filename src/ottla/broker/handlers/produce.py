@@ -53,7 +53,7 @@ def produce(
     broker: Broker, request: ProduceRequest, context: Context
 ) -> ProduceResponse | Coroutine[object, object, ProduceResponse | None] | None:
     if request.acks not in (-1, 0, 1):
-        return _all_refused(request, _InvalidRequiredAcks(f"{request.acks} acknowledgements cannot be had"))
+        return _all_refused(request, _InvalidRequiredAcks(f"acks must be -1, 0 or 1, got {request.acks}"))
     if request.transactional_id is not None:
         return _produce_in_transaction(broker, request, request.transactional_id, context)
     count = 0
@@ -72,7 +72,7 @@ def produce(
                 done = [result for each in responses for result in each.partition_responses] + results
                 return _produce_many(broker, request, context, done=done, unsafe=unsafe)
             except ApiError as refused:
-                # A bad partition never fails its neighbours.
+                # An invalid partition never fails the others.
                 results.append(_refused(broker, topic, part, context, refused))
         responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
@@ -100,9 +100,9 @@ async def _produce_many(  # noqa: PLR0913
     done: Sequence[PartitionProduceResponse] = (),
     unsafe: Unsafe | None = None,
 ) -> ProduceResponse | None:
-    """As `produce`, for so many partitions, or so large batches, that others have to be served in between.
+    """Like `produce`, in slices, for many partitions or large batches.
 
-    `done`: what has been answered, and `unsafe`: what has been appended before.
+    `done`: results so far, and `unsafe`: appends so far.
     """
     turns = Turns()
     unsafe = [] if unsafe is None else unsafe
@@ -145,7 +145,7 @@ def _append(  # noqa: PLR0913
     transaction: InTransaction | None = None,
     prepared: Prepared | None = None,
 ) -> PartitionProduceResponse:
-    """Raises _TooLargeAtOnce if the records are to be prepared first."""
+    """Raises _TooLargeAtOnce if the records must be prepared first."""
     partition, records = _checked(broker, topic, part, context, request, transaction)
     log = partition.log
     if partition.intake is None:
@@ -172,9 +172,9 @@ def _checked(  # noqa: PLR0913
     request: ProduceRequest,
     transaction: InTransaction | None,
 ) -> tuple[Partition, memoryview]:
-    """Where the records go, if they may."""
+    """The partition, if it may be written to."""
     records = part.records
-    # Records of a request are slices of its frame, which are not shared: the log may write offsets into them.
+    # Records are slices of the request's frame, which is not shared: the log may write offsets into them.
     if not isinstance(records, memoryview) or not records:
         raise InvalidRecord("a produce request without records")
     if context.header.version >= _BY_ID_SINCE:
@@ -190,7 +190,7 @@ def _checked(  # noqa: PLR0913
 
 
 def check_internal_write(broker: Broker, topic: str, context: Context) -> None:
-    """InvalidTopic, unless it is the audit topic and a node of this cluster writes its audit log."""
+    """Raises InvalidTopic, unless it is the audit topic and a node of this cluster writes its audit log."""
     if topic != AUDIT or not _is_node(broker, context):
         raise InvalidTopic(f"clients may not write to the internal topic {topic}")
 
@@ -222,7 +222,7 @@ async def _prepared(broker: Broker, large: _TooLargeAtOnce, allowance: Allowance
 
 
 class _TooLargeAtOnce(Exception):  # noqa: N818 - not an error: it is done elsewhere
-    """A batch that decompresses to more than the event loop should wait for."""
+    """Decompressing the batch would block the event loop for too long."""
 
     def __init__(self, intake: Intake, records: memoryview) -> None:
         self.intake = intake
@@ -236,7 +236,7 @@ def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
 
 
 _EXPLAINED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
-"""Errors of which there is more to say: who leads, or which records are meant."""
+"""Errors with details: the current leader, or the invalid records."""
 
 
 def _refused(
@@ -245,7 +245,7 @@ def _refused(
     broker.dispatcher.refused(ProduceRequest.API, refused.code)
     name = topic.name or topic.topic_id.hex()
     if context.connection.state.get(_REFUSED) is not context.header:
-        # One line for a request, however many partitions it has.
+        # One line per request, regardless of the number of partitions.
         context.connection.state[_REFUSED] = context.header
         _logger.info("%s-%d: refused a produce request of %s: %s", shorten(name), part.index, context, refused)
     refusal = _refusal(part.index, refused)
@@ -258,7 +258,7 @@ def _refused(
     if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader, epoch = partition.leader
         return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
-    from ottla.broker.batches.record_errors import record_errors  # no start has to wait for it
+    from ottla.broker.batches.record_errors import record_errors  # not needed at the start
 
     errors = record_errors(part.records, refused.code, partition.log.config, broker.clock.now_ms())
     return replace(refusal, record_errors=errors)
@@ -278,11 +278,11 @@ def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:
 
 
 def _hang_up_on_errors(response: ProduceResponse) -> None:
-    """A client that wants no answers learns of an error by being hung up on, as from Kafka."""
+    """With acks=0 the client is disconnected on errors, as by Kafka."""
     for topic in response.responses:
         for result in topic.partition_responses:
             if result.error_code:
-                raise ProtocolError(f"a produce request with acks=0 was refused: {result.error_message}")
+                raise ProtocolError(f"a produce request with acks=0 failed: {result.error_message}")
 
 
 async def _when_safe(
@@ -297,7 +297,7 @@ async def _when_safe(
             failed[partition.at.topic, partition.at.partition] = result
             broker.dispatcher.refused(ProduceRequest.API, result.code)
         elif isinstance(result, BaseException):
-            # Whatever it is, it must not pass for success.
+            # Any unexpected error must not look like success.
             raise result
     if not failed:
         return response

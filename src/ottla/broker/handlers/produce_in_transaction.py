@@ -1,4 +1,4 @@
-"""What a produce request with a transactional id has to pass before its batches are appended."""
+"""Checks of a produce request with a transactional id before its batches are appended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ATTRIBUTES_AT: Final = 22
 async def join_transaction(
     broker: Broker, request: ProduceRequest, transactional_id: str, version: int
 ) -> InTransaction:
-    """Ask the transaction's coordinator what has to be asked. What is wrong is found when a batch is checked."""
+    """Query the transaction's coordinator if necessary. Errors are reported when a batch is checked."""
     transaction = InTransaction(broker, transactional_id, is_joining=version >= _PRODUCE.joins_since)
     wanted: dict[tuple[int, int], set[Partition]] = {}
     for topic in request.topic_data:
@@ -45,7 +45,7 @@ def _find(broker: Broker, topic: TopicProduceData, index: int, version: int) -> 
 
 
 def _producer(records: object) -> tuple[int, int] | None:
-    """Whose transaction these records are to be part of, if anybody's."""
+    """The transaction of these records, if any."""
     if not isinstance(records, memoryview) or len(records) <= _ATTRIBUTES_AT:
         return None
     if not records[_ATTRIBUTES_AT] & TRANSACTIONAL:
@@ -57,9 +57,9 @@ def _producer(records: object) -> tuple[int, int] | None:
 def check_in_transaction(
     transaction: InTransaction | None, partition: Partition, records: memoryview, version: int
 ) -> None:
-    """Refuse a transactional batch that is no part of what its producer has under way: nobody would ever end it.
+    """Reject a transactional batch outside its producer's open transaction: it would never be completed.
 
-    In the same turn as the append, so that no end of the transaction can come in between.
+    In the same step as the append, so that the transaction cannot end in between.
     """
     header = check_produced(records)
     if transaction is None:

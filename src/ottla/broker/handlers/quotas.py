@@ -56,14 +56,14 @@ def _components(request: DescribeClientQuotasRequest) -> dict[QuotaEntityType, C
     for one in request.components:
         kind = _kind(one.entity_type)
         if kind in wanted:
-            raise InvalidRequest(f"{kind.value} is asked for twice")
+            raise InvalidRequest(f"{kind.value} is specified twice")
         if one.match_type not in (_EXACT, _DEFAULT, _ANY):
-            raise InvalidRequest(f"there is no match type {one.match_type}")
+            raise InvalidRequest(f"unknown match type {one.match_type}")
         if (one.match_type == _EXACT) != (one.match is not None):
-            raise InvalidRequest("a name goes with an exact match, and with no other")
+            raise InvalidRequest("a name is required for an exact match, and not allowed otherwise")
         wanted[kind] = one
     if QuotaEntityType.IP in wanted and len(wanted) > 1:
-        raise InvalidRequest("an address goes with no user and no client id")
+        raise InvalidRequest("an address cannot be combined with a user or client id")
     return wanted
 
 
@@ -108,19 +108,19 @@ async def alter_client_quotas(
 async def _alter(broker: Broker, entry: alter.EntryData, *, is_trial: bool) -> None:
     parts = {_kind(one.entity_type): one.entity_name for one in entry.entity}
     if len(parts) < len(entry.entity):
-        raise InvalidRequest("an entity names each of its parts once")
+        raise InvalidRequest("an entity must contain each of its parts once")
     allowed = _IP_KEYS if QuotaEntityType.IP in parts else _CLIENT_KEYS
     put: dict[str, float] = {}
     removed = []
     for one in entry.ops:
         if one.key not in allowed:
-            raise InvalidRequest(f"there is no quota {one.key} for this entity; there are {', '.join(allowed)}")
+            raise InvalidRequest(f"unknown quota {one.key} for this entity; use one of {', '.join(allowed)}")
         if one.remove:
             removed.append(one.key)
         elif one.value > 0 or (one.value == 0 and one.key in _IP_KEYS):
             put[one.key] = one.value
         else:
-            raise InvalidRequest(f"the quota {one.key} must be more than 0")
+            raise InvalidRequest(f"the quota {one.key} must be greater than 0")
     entity = QuotaEntity.of(parts)
     check_quota(Quota(entity, put))
     if not is_trial:
@@ -132,4 +132,4 @@ def _kind(text: str) -> QuotaEntityType:
     try:
         return QuotaEntityType(text)
     except ValueError:
-        raise _UnsupportedVersion(f"there is no quota for a {text}") from None
+        raise _UnsupportedVersion(f"unsupported quota entity {text}") from None

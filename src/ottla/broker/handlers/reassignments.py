@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments (45), ListPartitionReassignments (46) and ElectLeaders (43): who holds and leads what.
+"""AlterPartitionReassignments (45), ListPartitionReassignments (46) and ElectLeaders (43).
 
-A broker that is alone answers as a cluster of one does: it holds and leads everything.
+A standalone broker answers like a cluster of one: it is the replica and leader of everything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNCLEAN: Final = 1
 def _state(broker: Broker, name: str, partition: int) -> TopicState:
     state = broker.topics.by_name.get(name)
     if state is None or not 0 <= partition < len(state.partitions):
-        raise UnknownTopicOrPartition(f"there is no partition {name}-{partition}")
+        raise UnknownTopicOrPartition(f"unknown partition {name}-{partition}")
     return state
 
 
@@ -131,7 +131,7 @@ async def elect_leaders(broker: Broker, request: ElectLeadersRequest, _context: 
     for name, indexes in asked.items():
         partitions = [await _elect(broker, name, index, is_unclean=is_unclean) for index in indexes]
         if request.topic_partitions is None:
-            # Kafka names only those that there was something to do about.
+            # Kafka lists only partitions that needed an election.
             partitions = [one for one in partitions if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
         if partitions:
             results.append(ReplicaElectionResult(topic=name, partition_result=tuple(partitions)))

@@ -1,4 +1,4 @@
-"""SaslHandshake (17) and SaslAuthenticate (36). Logging in again on a connection is KIP-368."""
+"""SaslHandshake (17) and SaslAuthenticate (36). Reauthentication on a connection is KIP-368."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ottla.broker.security.gate import Login
     from ottla.net.connection import Connection
 
-_NO_LOGIN: Final = "This listener does not ask for a login."
+_NO_LOGIN: Final = "This listener does not use SASL."
 _REFUSED: Final = "Authentication failed: invalid credentials or mechanism"
 
 
@@ -33,17 +33,19 @@ async def sasl_authenticate(
     broker: Broker, request: SaslAuthenticateRequest, context: Context
 ) -> SaslAuthenticateResponse:
     from ottla.broker.security.gate import step_of
-    from ottla.core.security import LoginFailed, TooManyConnections
+    from ottla.core.security import LoginFailed, PasswordExpired, TooManyConnections
 
     login, logins = _login(context), broker.security.logins
     if login is None or logins is None or login.exchange is None:
-        return _refusal(ErrorCode.ILLEGAL_SASL_STATE, _NO_LOGIN if login is None else "SaslHandshake comes first.")
+        return _refusal(
+            ErrorCode.ILLEGAL_SASL_STATE, _NO_LOGIN if login is None else "SaslHandshake is required first."
+        )
     connection = cast("Connection", context.connection)
     try:
         step = await step_of(logins, connection, login, request.auth_bytes)
     except LoginFailed as refused:
         connection.finish()
-        message = str(refused) if isinstance(refused, TooManyConnections) else _REFUSED
+        message = str(refused) if isinstance(refused, TooManyConnections | PasswordExpired) else _REFUSED
         return _refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, message)
     return SaslAuthenticateResponse(
         error_code=ErrorCode.NONE, error_message=None, auth_bytes=step.message, session_lifetime_ms=login.lifetime_ms

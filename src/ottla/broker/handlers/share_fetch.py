@@ -1,7 +1,7 @@
 """ShareFetch (78) and ShareAcknowledge (79).
 
-A fetch that finds nothing waits: for an append, for records that are given back, for a delay to end. One that finds
-less than `min_bytes` takes nothing meanwhile: others may have it.
+An empty fetch waits: for an append, for released records, for a delay to end. A fetch with
+less than `min_bytes` acquires nothing meanwhile: other consumers may.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STRICT: Final = 1
 
 
 class _Outcome(NamedTuple):
-    """Of acknowledging, or of asking for more."""
+    """The error of acknowledging, or of fetching."""
 
     code: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -75,7 +75,7 @@ async def share_fetch(broker: Broker, request: fetch.ShareFetchRequest, context:
 async def _take(
     broker: Broker, session: Session, request: fetch.ShareFetchRequest, context: Context
 ) -> tuple[dict[At, Taken], dict[At, _Outcome]]:
-    """Something of these partitions, waiting until there is."""
+    """Records of these partitions; waits until there are some."""
     share, group_id = broker.share, session.key.group_id
     until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
     least = max(request.min_bytes, 1)
@@ -83,7 +83,7 @@ async def _take(
     looking = Looking()
     while True:
         shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
-        # Begun before they are looked at: what happens to them from now on must count.
+        # Started before they are read: events from now on must count.
         wait = ByteWait([each for one in shared.values() for each in (one.waits, one.partition.waits)], least, until_s)
         try:
             available = _available(broker, group_id, shared, least)
@@ -94,7 +94,7 @@ async def _take(
                     continue
                 if taken or failed or not may_wait:
                     return taken, failed
-                available = least - 1  # Of what is there nothing is to be had: whatever comes next may be.
+                available = least - 1  # None of the current records is available: the next one may be.
             wait.got(available)
             await wait
         finally:
@@ -105,7 +105,7 @@ async def _take(
 
 
 async def _look_into_large(broker: Broker, looking: Looking) -> None:
-    """Find out what is delayed in batches that take long to decompress, while others are served."""
+    """Find delayed records in batches that take long to decompress, while other requests are served."""
     inflating = broker.inflating
     allowance = inflating.allowance()
     for key, (batch, header) in looking.large.items():
@@ -113,7 +113,7 @@ async def _look_into_large(broker: Broker, looking: Looking) -> None:
         try:
             looking.known[key] = (await inflating.in_thread(look, inflating.limit(len(batch)), allowance)).delays
         except DecompressedTooLarge:
-            # It is for its readers to open or to refuse: none of its records is held back.
+            # Its readers open or reject it: none of its records is delayed.
             looking.known[key] = ()
     looking.large.clear()
     looking.inflated_bytes = 0
@@ -121,20 +121,20 @@ async def _look_into_large(broker: Broker, looking: Looking) -> None:
 
 
 def _available(broker: Broker, group_id: str, shared: Mapping[At, Shared], least: int) -> int:
-    """How many bytes there are. A single one is not worth counting: `_take_now` finds out."""
+    """The available bytes. Not counted for a minimum of one: `_take_now` finds out."""
     if least == 1:
         return 1
     settings = broker.share.settings(group_id)
     try:
         return sum(available_bytes(one, settings) for one in shared.values())
     except ApiError:
-        return least  # The client should learn of it at once.
+        return least  # The client must get it at once.
 
 
 def _find(
     broker: Broker, session: Session, context: Context, unready: Mapping[At, ApiError]
 ) -> tuple[dict[At, Shared], dict[At, _Outcome]]:
-    """What the session is about, as far as it may still be read: it remembers partitions, and ACLs may have changed."""
+    """The partitions of the session that may still be read: ACLs may have changed."""
     authorizer = broker.security.authorizer
     found: dict[At, Shared] = {}
     failed: dict[At, _Outcome] = {}
@@ -161,7 +161,7 @@ def _take_now(  # noqa: PLR0913
     failed: dict[At, _Outcome],
     looking: Looking,
 ) -> tuple[dict[At, Taken], bool]:
-    """What there is, and whether some partition needs to be looked at further before it can be said what it has."""
+    """The available records, and whether some partition must be inspected further first."""
     share = broker.share
     settings = share.settings(session.key.group_id)
     room = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room)
@@ -229,7 +229,7 @@ def _fetched(
 
 
 def _leader(broker: Broker, at: At) -> tuple[int, int]:
-    """Who leads a partition, and in which epoch."""
+    """The leader of a partition, and its epoch."""
     state = broker.topics.by_id.get(at.topic_id)
     if broker.cluster is None or state is None or not 0 <= at.partition < len(state.partitions):
         return broker.config.node_id, 0
@@ -286,7 +286,7 @@ async def _acknowledge(
     session: Session,
     asked: Mapping[At, tuple[fetch.AcknowledgementBatch | acknowledge.AcknowledgementBatch, ...]],
 ) -> dict[At, _Outcome]:
-    """What came of it, for each partition of which something is acknowledged."""
+    """The results, for each acknowledged partition."""
     partitions = broker.share.partitions
     outcomes: dict[At, _Outcome] = {}
     begun = []

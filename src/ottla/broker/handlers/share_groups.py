@@ -189,7 +189,7 @@ async def _forgotten(broker: Broker, group_id: str, topic: str) -> delete.Delete
     state = broker.topics.by_name.get(topic)
     code, message = ErrorCode.NONE, None
     if state is None:
-        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}"
+        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"unknown topic {topic}"
     else:
         try:
             await broker.share.forget_topic(group_id, state.raw_id)

@@ -1,5 +1,5 @@
 """InitializeShareGroupState (83), ReadShareGroupState (84), WriteShareGroupState (85), DeleteShareGroupState (86) and
-ReadShareGroupStateSummary (87): what brokers of a cluster ask each other about share groups.
+ReadShareGroupStateSummary (87): requests between brokers about the state of share groups.
 """
 
 from __future__ import annotations

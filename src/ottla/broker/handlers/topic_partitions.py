@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (75): topics in the order of their names, a page of partitions at a time."""
+"""DescribeTopicPartitions (75): topics by name, a page of partitions at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ottla.broker.topics import TopicState
 
 _MOST_PARTITIONS: Final = 2000
-"""max.request.partition.size.limit, which nobody has had a reason to change yet."""
+"""Kafka's max.request.partition.size.limit, which is not configurable here."""
 
 
 def describe_topic_partitions(
@@ -61,14 +61,14 @@ def describe_topic_partitions(
 
 
 def _names(broker: Broker, request: DescribeTopicPartitionsRequest) -> list[str]:
-    """Those to describe, from the cursor on; without any name, every topic."""
+    """The topics to describe, from the cursor; without names, every topic."""
     asked = {topic.name for topic in request.topics}
     cursor = request.cursor
     if cursor is not None:
         if asked and cursor.topic_name not in asked:
-            raise InvalidRequest(f"the cursor's topic {cursor.topic_name!r} is none of those asked for")
+            raise InvalidRequest(f"the cursor's topic {cursor.topic_name!r} is not in the request")
         if cursor.partition_index < 0:
-            raise InvalidRequest(f"the cursor's partition cannot be {cursor.partition_index}")
+            raise InvalidRequest(f"invalid partition {cursor.partition_index} in the cursor")
     after = "" if cursor is None else cursor.topic_name
     return sorted(name for name in asked or broker.topics.by_name if name >= after)
 

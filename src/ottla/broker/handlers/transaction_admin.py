@@ -1,5 +1,5 @@
-"""DescribeProducers (61), DescribeTransactions (65), ListTransactions (66), and WriteTxnMarkers (27), by which Kafka's
-tools end a transaction that nobody else does.
+"""DescribeProducers (61), DescribeTransactions (65), ListTransactions (66), and WriteTxnMarkers (27), with which
+Kafka's tools end hanging transactions.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _listed(broker: Broker, request: ListTransactionsRequest, context: Context) 
     for transactional_id, known in list(broker.transactions.rules):
         if turns.are_over():
             yield
-        # Before the pattern sees it: neither its time nor its failure may tell of what the client may not describe.
+        # Before the pattern is matched: neither its time nor its failure may reveal hidden transactions.
         if authorizer is not None and not authorizer.is_allowed(
             context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id
         ):
@@ -200,7 +200,7 @@ def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
 async def write_txn_markers(
     broker: Broker, request: WriteTxnMarkersRequest, _context: Context
 ) -> WriteTxnMarkersResponse:
-    # Together: each waits until it is replicated, and a coordinator sends many at once.
+    # Concurrently: each waits for replication, and a coordinator sends many at once.
     markers = await asyncio.gather(*(_marked(broker, marker) for marker in request.markers))
     return WriteTxnMarkersResponse(markers=tuple(markers))
 

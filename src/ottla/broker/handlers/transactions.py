@@ -34,7 +34,7 @@ _AT_ONCE: Final = 500
 _EPOCHS_SINCE: Final = 5
 _INIT_FENCED_SINCE: Final = 4
 _FENCED_SINCE: Final = 2
-"""The first version of the other three in which a producer that was replaced is told just that."""
+"""The first version of the other three in which a fenced producer gets PRODUCER_FENCED."""
 
 
 async def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
@@ -77,7 +77,7 @@ async def add_partitions_to_txn(
     broker: Broker, request: AddPartitionsToTxnRequest, context: Context
 ) -> AddPartitionsToTxnResponse:
     if context.version >= _MANY_SINCE:
-        # Together, as each may wait until it is replicated; but not all of 20,000.
+        # Concurrently, as each may wait for replication; but not all of 20,000.
         added: list[tuple[AddPartitionsToTxnTopicResult, ...]] = []
         for start in range(0, len(request.transactions), _AT_ONCE):
             some = request.transactions[start : start + _AT_ONCE]
@@ -116,7 +116,7 @@ async def _added(
 
 
 def _refusal(broker: Broker, at: TopicPartition, version: int) -> ErrorCode:
-    # Other brokers ask for where the offsets of groups are.
+    # Other brokers request the partition of a group's offsets.
     if at.topic in INTERNAL_TOPICS and version < _MANY_SINCE:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     try:
@@ -141,13 +141,13 @@ def _topic_result(
 async def add_offsets_to_txn(
     broker: Broker, request: AddOffsetsToTxnRequest, context: Context
 ) -> AddOffsetsToTxnResponse:
-    """The partition that has the group's offsets becomes part of the transaction."""
+    """Adds the partition of the group's offsets to the transaction."""
     if not request.group_id:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:
         at = broker.groups.partition_of(request.group_id).at
     except ApiError:
-        # There will be one for groups soon.
+        # The topic will be created soon.
         return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     producer = request.producer_id, request.producer_epoch
     error = await broker.transactions.add_partitions(request.transactional_id, producer, (at,))

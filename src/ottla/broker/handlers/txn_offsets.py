@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (28): offsets of a group that take effect when a transaction is committed."""
+"""TxnOffsetCommit (28): offsets of a group that take effect when a transaction commits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _join(broker: Broker, request: TxnOffsetCommitRequest, version: int) -
     producer = request.producer_id, request.producer_epoch
     transaction = InTransaction(broker, request.transactional_id, is_joining=version >= _COMMIT.joins_since)
     await transaction.ask({producer: (partition,)})
-    # Now, after a wait in which the transaction may have ended, or the group moved elsewhere.
+    # After a wait, during which the transaction may have ended, or the group moved.
     error = broker.groups.error_for(request.group_id)
     if error is not ErrorCode.NONE:
         return error
@@ -61,7 +61,7 @@ async def _join(broker: Broker, request: TxnOffsetCommitRequest, version: int) -
 def _sorted_out(
     broker: Broker, request: TxnOffsetCommitRequest
 ) -> tuple[tuple[TxnOffsetCommitRequestTopic, ...], tuple[TxnOffsetCommitResponseTopic, ...]]:
-    """What is committed for partitions that exist, and the answer for the others."""
+    """The offsets of existing partitions, and the response for the others."""
     known, unknown = [], []
     for topic in request.topics:
         parts, errors = [], []

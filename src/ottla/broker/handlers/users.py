@@ -1,13 +1,15 @@
-"""DescribeUserScramCredentials (50) and AlterUserScramCredentials (51): who can log in with a password (KIP-554)."""
+"""DescribeUserScramCredentials (50) and AlterUserScramCredentials (51) (KIP-554)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.requests.turns import Turns
+from ottla.broker.security.passwords import expiry
 from ottla.core.errors import ApiError, ErrorCode, ResourceNotFound
 from ottla.net.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, verifier_of
 from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
@@ -28,6 +30,7 @@ from ottla.wire.messages.describe_user_scram_credentials import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.requests.context import Context
+    from ottla.net.sasl.scram import MadeVerifier
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -65,7 +68,14 @@ def _described(name: str, times: int, held: list[ScramCredential] | None) -> Des
         code, message = ErrorCode.DUPLICATE_RESOURCE, f"Cannot describe user {name} more than once in one request"
     elif held is None:
         code, message = ErrorCode.RESOURCE_NOT_FOUND, f"There is no user {name} with a SCRAM credential"
-    infos = [CredentialInfo(mechanism=one.mechanism, iterations=one.iterations) for one in held or ()]
+    infos = [
+        CredentialInfo(
+            mechanism=one.mechanism,
+            iterations=one.iterations,
+            expires_timestamp_ms=-1 if one.expires_ms is None else one.expires_ms,
+        )
+        for one in held or ()
+    ]
     return DescribeUserScramCredentialsResult(
         user=name,
         error_code=code,
@@ -77,7 +87,7 @@ def _described(name: str, times: int, held: list[ScramCredential] | None) -> Des
 async def alter_user_scram_credentials(
     broker: Broker, request: AlterUserScramCredentialsRequest, context: Context
 ) -> AlterUserScramCredentialsResponse:
-    """All that is asked for a user, or nothing of it."""
+    """All changes of a user, or none."""
     changes: dict[str, list[ScramCredentialDeletion | ScramCredentialUpsertion]] = {}
     for deletion in request.deletions:
         changes.setdefault(deletion.name, []).append(deletion)
@@ -90,7 +100,7 @@ async def alter_user_scram_credentials(
         code, message = ErrorCode.NONE, None
         try:
             await _alter(broker, all_wanted)
-            _logger.info("the credentials of user %r were changed for %s", name, context)
+            _logger.info("changed the credentials of user %r for %s", name, context)
         except ApiError as refused:
             code, message = refused.code, str(refused)
         results.append(AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message))
@@ -113,7 +123,7 @@ async def _alter(broker: Broker, wanted: list[ScramCredentialDeletion | ScramCre
 
 
 def _checked(broker: Broker, wanted: ScramCredentialDeletion | ScramCredentialUpsertion) -> ScramCredential | None:
-    """What is to be stored; None if something is to be deleted, and is there."""
+    """The credential to store; None for a valid deletion."""
     if not wanted.name:
         raise _UnacceptableCredential("Username must not be empty")
     if len(wanted.name.encode("utf-8", "surrogatepass")) > _MOST_NAME_BYTES:
@@ -126,12 +136,25 @@ def _checked(broker: Broker, wanted: ScramCredentialDeletion | ScramCredentialUp
         if (wanted.name, mechanism) not in broker.catalog.view.credentials:
             raise ResourceNotFound("Attempt to delete a user credential that does not exist")
         return None
+    expires_ms = expiry(broker.security.config, wanted.expires_timestamp_ms, broker.clock.now_ms())
+    if wanted.expires_timestamp_ms != -1 and not (wanted.salt or wanted.salted_password or wanted.iterations):
+        held = broker.catalog.view.credentials.get((wanted.name, mechanism))
+        if held is None:
+            raise ResourceNotFound("Attempt to change the expiry of a user credential that does not exist")
+        return replace(held, expires_ms=expires_ms)
+    made = _verifier(mechanism, wanted)
+    keys = made.stored_key, made.server_key
+    return ScramCredential(wanted.name, mechanism, made.salt, made.iterations, *keys, expires_ms)
+
+
+def _verifier(mechanism: ScramMechanism, wanted: ScramCredentialUpsertion) -> MadeVerifier:
     if wanted.iterations < MIN_ITERATIONS:
         raise _UnacceptableCredential(f"Too few iterations: at least {MIN_ITERATIONS}")
     if wanted.iterations > MAX_ITERATIONS:
         raise _UnacceptableCredential(f"Too many iterations: at most {MAX_ITERATIONS}")
     if not wanted.salt or len(wanted.salted_password) != _DIGEST_BYTES[mechanism]:
-        raise _UnacceptableCredential("There is no salt, or the salted password has another size than the mechanism")
+        raise _UnacceptableCredential(
+            "The salt is empty, or the size of the salted password does not match the mechanism"
+        )
     name = mechanism.name.replace("_", "-")
-    made = verifier_of(name, wanted.salt, wanted.iterations, wanted.salted_password)
-    return ScramCredential(wanted.name, mechanism, made.salt, made.iterations, made.stored_key, made.server_key)
+    return verifier_of(name, wanted.salt, wanted.iterations, wanted.salted_password)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import structs
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
     from ottla.broker.batches.inflating import Allowance, Inflating
     from ottla.records.reader import Record
-    from ottla.wire.declare import Request
+    from ottla.wire.codec import RequestFor
+    from ottla.wire.declare import Response
     from ottla.wire.messages.fetch import AbortedTransaction
+
+ResponseT = TypeVar("ResponseT", bound="Response")
 
 _FETCH_BY_NAME: Final = 12
 READ_UNCOMMITTED: Final = 0
@@ -34,7 +37,7 @@ _ENOUGH_BYTES: Final = 4 << 20
 class Asking(Protocol):
     @property
     def inflating(self) -> Inflating: ...
-    async def ask(self, request: Request, version: int | None = None) -> Any: ...  # noqa: ANN401 - as the request says
+    async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT: ...
 
 
 class Piece(NamedTuple):

@@ -7,7 +7,7 @@ otherwise. Authorization is done before: it wraps this, and this wraps a handler
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -24,13 +24,25 @@ if TYPE_CHECKING:
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.answers import Handler, NowOrLater
     from ottla.broker.requests.context import Context
-    from ottla.wire.declare import Request
+    from ottla.wire.codec import RequestFor
+    from ottla.wire.declare import Request, Response
+    from ottla.wire.messages.produce import ProduceRequest
 
 Parts = dict[int, Any]
 """The request for each node."""
 
 _WAIT_MS: Final = 100
 """Of a fetch from several nodes: data of one is not delayed longer by the others."""
+
+
+class _OfGroup(Protocol):
+    @property
+    def group_id(self) -> str: ...
+
+
+class _OfTransaction(Protocol):
+    @property
+    def transactional_id(self) -> str | None: ...
 
 
 class ForwardingRule(NamedTuple):
@@ -59,7 +71,7 @@ def forwarding(rule: ForwardingRule, handler: Handler) -> Handler:
 async def _asked(
     rule: ForwardingRule, parts: Parts, replication: Replication, here: Callable[[Any], object], version: int
 ) -> object:
-    async def ask(node: int, part: Any) -> Any:  # noqa: ANN401
+    async def ask(node: int, part: RequestFor[Response]) -> object:
         if node == replication.node_id:
             return await settled(here(part))
         try:
@@ -88,7 +100,7 @@ class Fields(NamedTuple):
 
 
 def _by_leader(fields: Fields) -> Callable[[Broker, Any, LocalClient], Parts]:
-    def share_out(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401, ARG001
+    def share_out(broker: Broker, request: Request, client: LocalClient) -> Parts:  # noqa: ARG001
         shares: dict[int, dict[Any, list[Any]]] = {}
         for topic in getattr(request, fields.topics):
             name = getattr(topic, fields.name)
@@ -120,7 +132,7 @@ def _leader(broker: Broker, topic: str, partition: int) -> int:
 
 
 def _joined_topics(fields: Fields) -> Callable[[list[Any]], Any]:
-    def join(answers: list[Any]) -> Any:  # noqa: ANN401
+    def join(answers: list[Any]) -> object:
         topics: dict[Any, Any] = {}
         for topic in (topic for answer in answers for topic in getattr(answer, fields.answered)):
             name = getattr(topic, fields.answered_name)
@@ -137,14 +149,14 @@ _FETCH: Final = Fields("topics", "topic", "partitions", "partition", "responses"
 _OFFSETS: Final = Fields("topics", "name", "partitions", "partition_index", "topics", "name", "partitions")
 
 
-def _share_out_fetch(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401
+def _share_out_fetch(broker: Broker, request: Request, client: LocalClient) -> Parts:
     parts = _by_leader(_FETCH)(broker, request, client)
     if len(parts) == 1:
         return parts
     return {node: replace(part, max_wait_ms=min(part.max_wait_ms, _WAIT_MS)) for node, part in parts.items()}
 
 
-def _not_produced(request: Any, away: NodeAway) -> ProduceResponse:  # noqa: ANN401
+def _not_produced(request: ProduceRequest, away: NodeAway) -> ProduceResponse:
     def refused(index: int) -> PartitionProduceResponse:
         return PartitionProduceResponse(index=index, error_code=away.code, base_offset=-1, error_message=str(away))
 
@@ -167,14 +179,14 @@ def _coordinator(broker: Broker, key: str, client: LocalClient, topic: str = CON
     return broker.config.node_id if coordinator is None else coordinator.id
 
 
-def _whole(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401
+def _whole(broker: Broker, request: _OfGroup, client: LocalClient) -> Parts:
     return {_coordinator(broker, request.group_id, client): request}
 
 
 def _by_coordinator(
     field: str, key: Callable[[Any], str], topic: str = CONSUMER_OFFSETS
 ) -> Callable[[Broker, Any, LocalClient], Parts]:
-    def share_out(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401
+    def share_out(broker: Broker, request: Request, client: LocalClient) -> Parts:
         shares: dict[int, list[Any]] = {}
         for each in getattr(request, field):
             shares.setdefault(_coordinator(broker, key(each), client, topic), []).append(each)
@@ -183,18 +195,18 @@ def _by_coordinator(
     return share_out
 
 
-def _by_transactional_id(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401
+def _by_transactional_id(broker: Broker, request: _OfTransaction, client: LocalClient) -> Parts:
     if request.transactional_id is None:
         return {broker.config.node_id: request}
     return {_coordinator(broker, request.transactional_id, client, TRANSACTION_STATE): request}
 
 
-def _all_nodes(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401, ARG001
+def _all_nodes(broker: Broker, request: object, client: LocalClient) -> Parts:  # noqa: ARG001
     return dict.fromkeys(broker.surroundings.node_ids, request)
 
 
 def _joined(field: str) -> Callable[[list[Any]], Any]:
-    def join(answers: list[Any]) -> Any:  # noqa: ANN401
+    def join(answers: list[Any]) -> object:
         refused = next((answer for answer in answers if getattr(answer, "error_code", 0)), None)
         found: Iterable[Any] = (each for answer in answers for each in getattr(answer, field))
         return refused or replace(answers[0], **{field: tuple(found)})
@@ -202,7 +214,7 @@ def _joined(field: str) -> Callable[[list[Any]], Any]:
     return join
 
 
-def _only(answers: list[Any]) -> Any:  # noqa: ANN401
+def _only(answers: list[Any]) -> object:
     [answer] = answers
     return answer
 

@@ -301,6 +301,21 @@ class Replication:
             if at.topic in by_name
         ]
 
+    def damaged(self) -> list[PartitionKey]:
+        """The partitions here that others have, too, and whose logs were damaged while no broker served them."""
+        return [
+            state.key
+            for state in self.cluster.view.held_by(self.node_id)
+            if len(state.replicas) > 1
+            and (replica := self.replicas.get(state.key)) is not None
+            and replica.partition.is_open
+            and self._is_damaged(replica)
+        ]
+
+    def _is_damaged(self, replica: Replica) -> bool:
+        log = replica.partition.log
+        return log.lacks_records or log.next_offset < self._high_watermarks.of(replica.partition.at)
+
     def unsynced(self) -> list[PartitionKey]:
         """The partitions here whose records are acknowledged before this broker has synced them."""
         by_id = self.broker.topics.by_id

@@ -1,8 +1,8 @@
-"""How a handler answers: now, or later.
+"""Handler results: immediate, or to be awaited.
 
-A handler is written as a function, as a coroutine function or, where it may need many turns, as a generator function.
-`normalized` turns the last kind into the first when a handler is loaded, so that what goes around handlers has to
-deal with two cases: an answer that is there, and one to await.
+A handler is a function, a coroutine function or, if it may need several slices, a generator function. `normalized`
+converts the last kind when a handler is loaded, so that wrappers have to deal with two cases: a result, and an
+awaitable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Answer: TypeAlias = Response | None
-"""None where the client wants no response (acks=0)."""
+"""None if the client expects no response (acks=0)."""
 NowOrLater: TypeAlias = Any
 """`ResponseT | None | Coroutine[object, object, ResponseT | None]`, of the response type of the handler's API."""
 Handler: TypeAlias = "Callable[[Broker, Any, Context], NowOrLater]"
@@ -30,12 +30,12 @@ _IS_GENERATOR_FUNCTION: Final = 0x20  # inspect.CO_GENERATOR, without importing 
 
 
 def normalized(function: Callable[[Broker, Any, Context], Any]) -> Handler:
-    """The handler, which no longer answers with a generator."""
+    """The handler, which no longer returns a generator."""
     if not function.__code__.co_flags & _IS_GENERATOR_FUNCTION:
         return function
 
     @wraps(function)
-    def handler(broker: Broker, request: Any, context: Context) -> NowOrLater:  # noqa: ANN401 - as the API says
+    def handler(broker: Broker, request: object, context: Context) -> NowOrLater:
         return in_turns(function(broker, request, context))
 
     return handler
@@ -48,7 +48,7 @@ async def settled(answer: NowOrLater) -> Any:  # noqa: ANN401 - the response typ
 
 
 def then(answer: NowOrLater, change: Callable[[Any], NowOrLater]) -> NowOrLater:
-    """The answer, changed once it is there; None stays None."""
+    """Apply `change` to the response once it is available; None stays None."""
     if answer is None:
         return None
     if isinstance(answer, Response):
@@ -63,7 +63,7 @@ async def _changed_later(answer: Coroutine[object, object, Any], change: Callabl
 
 
 def after(check: InTurns[T], proceed: Callable[[T], NowOrLater]) -> NowOrLater:
-    """What `proceed` answers given the outcome of the check; now, if one turn is enough for the check."""
+    """The result of `proceed` with the outcome of the check; immediate, if the check needs one slice."""
     outcome = in_turns(check)
     return _proceeded_later(outcome, proceed) if isinstance(outcome, Coroutine) else proceed(outcome)
 

@@ -1,9 +1,9 @@
-"""Every API that the broker serves: one record each.
+"""Every API that the broker serves, one record each.
 
-A record says which function handles the API, what a client must be allowed, to which node of a cluster a request that
-came over HTTP or another protocol is forwarded, and whether the audit log has it. Versions and messages are declared in
-`wire`. Handlers, rules of their own and forwarding are imported when they are first needed: hence the lambdas. An API
-whose declaration in `wire/apis` names its home module has its record there.
+A record has the handler, the required permissions, the node to which requests from HTTP or other protocols are
+forwarded in a cluster, and whether it is audited. Versions and messages are declared in
+`wire`. Handlers, custom rules and forwarding are imported on first use: hence the lambdas. An API whose
+declaration in `wire/apis` names its home module has its record there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ALTER_CONFIGS: Final = Rule(
 )
 
 _APIS: Final = (
-    # Everybody
+    # All clients
     ServedApi(apis.API_VERSIONS, lambda: handlers.api_versions.api_versions, Rule()),
     ServedApi(apis.SASL_HANDSHAKE, lambda: handlers.sasl.sasl_handshake, Rule()),
     ServedApi(apis.SASL_AUTHENTICATE, lambda: handlers.sasl.sasl_authenticate, Rule()),
@@ -305,7 +305,7 @@ _APIS: Final = (
         ),
         forward=lambda: forwarding.by_transaction("transactional_ids", "transaction_states"),
     ),
-    # Its handler leaves out what may not be described, before it matches patterns.
+    # Its handler omits topics that may not be described, before it matches patterns.
     ServedApi(
         apis.LIST_TRANSACTIONS,
         lambda: handlers.transaction_admin.list_transactions,
@@ -365,7 +365,7 @@ _APIS: Final = (
         _on_cluster(Op.ALTER),
         audit="change",
     ),
-    # Their handlers ask: what is needed depends on whose token it is.
+    # Authorized in their handlers: the required permission depends on the token's owner.
     ServedApi(
         apis.CREATE_DELEGATION_TOKEN,
         lambda: handlers.delegation_tokens.create,

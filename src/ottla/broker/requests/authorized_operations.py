@@ -1,6 +1,6 @@
-"""What can be done to a topic, a group and the cluster; and as a field of bits, one per ACL operation.
+"""The operations of topics, groups and the cluster, as a bit field with one bit per ACL operation.
 
-Handlers answer for somebody who may do all of it. Where ACLs are on, `authorization` puts in what the client may.
+Handlers return all operations. With ACLs enabled, `authorization` replaces them by those of the client.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 from ottla.storage.catalog.entries import AclOperation
 
 NOT_ASKED: Final = -(1 << 31)
-"""What stands in the field for a client that did not ask, and in Kafka's schemas as the default."""
+"""The value for clients that did not request it, and the default in Kafka's schemas."""
 
 
 TOPIC_OPERATIONS: Final = (

@@ -1,4 +1,4 @@
-"""Who asks, and how."""
+"""The context of a request: the client and its connection."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _LONGEST_SHOWN: Final = 80
 
 
 class Client(Protocol):
-    """What handlers may know of whoever asks: a connection, or another door of this broker."""
+    """The client of a request: a connection, or another protocol of this broker."""
 
     peer: tuple[str, int]
     local: tuple[str, int]
     state: dict[str, object]
     principal: str
-    """Who it is, such as User:ann."""
+    """The principal, such as User:ann."""
     groups: tuple[str, ...]
-    """Groups that its token names, such as Group:sales."""
+    """Groups in its token, such as Group:sales."""
     login: object
 
     @property
     def listener(self) -> str:
-        """The name of the listener that it came in by."""
+        """The name of its listener."""
 
     @property
     def advertised(self) -> Address | None:
-        """Where it is told to connect to, if not to where it is."""
+        """The advertised address, if it differs from its local one."""
 
     def mute_for(self, seconds: float) -> None:
-        """Serve nothing more of it for so long, once what is being answered is answered."""
+        """Throttle it for this long, after the current response."""
 
 
 class Context(msgspec.Struct, frozen=True, gc=False):
@@ -52,7 +52,7 @@ class Context(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def client_host(self) -> str:
-        """As Kafka shows it, with a slash before the address."""
+        """In Kafka's format, with a slash before the address."""
         return f"/{self.connection.peer[0]}"
 
     @property

@@ -1,4 +1,4 @@
-"""From a frame to the handler of its API, and from the handler's answer to a frame."""
+"""Dispatches frames to handlers, and encodes their responses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOADED_LATER: Final = (
     "ottla.broker.coordinators.transactions",
     "ottla.share.settings",
 )
-"""What handlers, and the broker, import when they first need it."""
+"""Modules that handlers and the broker import on first use."""
 
 
 def served_versions() -> tuple[ApiVersion, ...]:
@@ -46,7 +46,7 @@ def served_versions() -> tuple[ApiVersion, ...]:
 
 
 class _Served:
-    """An API that has been asked for: its handler, and what is counted of it."""
+    """An API in use: its handler and its metrics."""
 
     __slots__ = ("handler", "stats")
 
@@ -56,7 +56,7 @@ class _Served:
 
 
 class Dispatcher:
-    """Turns a frame into an answer."""
+    """Converts a request frame to a response frame."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -64,14 +64,14 @@ class Dispatcher:
         self._served: dict[int, _Served] = {}
         self._handlers: dict[int, Handler] = {}
         self.around: Callable[[Api, Handler], Handler] | None = None
-        """What else goes around every handler; `reload_handlers` after it is set."""
+        """An additional wrapper of all handlers; call `reload_handlers` after setting it."""
 
     @property
     def stats(self) -> list[ApiStats]:
         return [served.stats for served in self._served.values()]
 
     def refused(self, api: Api, code: int) -> None:
-        """Count a refusal that is not looked for in the answer."""
+        """Count an error that is not found by searching the response."""
         if (served := self._served.get(api.key)) is not None:
             served.stats.refused(code)
 
@@ -89,7 +89,7 @@ class Dispatcher:
         stats.bytes_in += size
         if size > self._most_bytes and api is not PRODUCE:
             raise ProtocolError(
-                f"{api} request of {size} bytes; net.max_frame_bytes_without_records is {self._most_bytes}"
+                f"{api} request of {size} bytes exceeds net.max_frame_bytes_without_records ({self._most_bytes})"
             )
         request = decode_request(header, frame)
         response = served.handler(self._broker, request, Context(header, connection))
@@ -102,7 +102,7 @@ class Dispatcher:
                 stats.note_errors(response)
         elif response is not None:
             return _later(header, response, stats, began_ns)
-        # As `Histogram.add` does, without the call: every produce request passes here.
+        # Inlined `Histogram.add`: every produce request passes here.
         elapsed_ns = perf_counter_ns() - began_ns
         stats.by_bits[elapsed_ns.bit_length()] += 1
         stats.total_ns += elapsed_ns
@@ -112,9 +112,9 @@ class Dispatcher:
         self._broker.connection_closed(connection)
 
     async def load_all(self) -> None:
-        """Import what no request has asked for yet: later there may be no file descriptor left to read it with.
+        """Import modules that no request has needed yet: later there may be too few file descriptors to read them.
 
-        One by one, so that requests need not wait.
+        One by one, so that requests do not wait.
         """
         for key, served in SERVED.items():
             if key not in self._served:
@@ -131,7 +131,7 @@ class Dispatcher:
         return served
 
     def handler(self, api: Api) -> Handler:
-        """What answers this API, whichever door asks."""
+        """The handler of this API for all protocols."""
         found = self._handlers.get(api.key)
         if found is None:
             broker = self._broker
@@ -141,7 +141,7 @@ class Dispatcher:
         return found
 
     def unguarded(self, api: Api) -> Handler:
-        """The same without ACLs, quotas and audit, for requests of the broker itself."""
+        """The same without ACLs, quotas and audit, for internal requests of the broker."""
         served = _served(api)
         found = served.load_handler()
         if self._broker.settling is not None and served.waits_for_cluster:
@@ -153,7 +153,7 @@ class Dispatcher:
         return found
 
     def reload_handlers(self) -> None:
-        """What goes around them has changed."""
+        """The wrappers have changed."""
         self._handlers.clear()
         for key, served in self._served.items():
             served.handler = self.handler(APIS[key])
@@ -176,13 +176,13 @@ async def _later(
 def _served(api: Api) -> ServedApi:
     served = SERVED.get(api.key)
     if served is None:
-        raise ProtocolError(f"{api} is not served")
+        raise ProtocolError(f"{api} is not supported")
     return served
 
 
 def _refuse_version(header: RequestHeader) -> list[AnyBytes]:
-    """A client from the future is told what there is (KIP-511); any other should have asked first."""
+    """A newer client gets the supported versions (KIP-511); others must request them first."""
     if header.api.key != API_VERSIONS.key:
-        raise ProtocolError(f"{header.api} is not served in version {header.version}")
+        raise ProtocolError(f"{header.api} version {header.version} is not supported")
     refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served_versions())
     return encode_response(header, refusal, version=0)

@@ -1,7 +1,7 @@
-"""Incremental fetch sessions (KIP-227): a consumer names its partitions once, then only what changes.
+"""Incremental fetch sessions (KIP-227): a consumer sends its partitions once, then only changes.
 
-A session is a list of partitions in the order in which they are served. One that delivered something goes to the
-end, so that a full answer does not always come from the same ones.
+A session is a list of partitions in the order in which they are served. A partition that returned data moves to the
+end, so that a full response does not always have the same partitions.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 NO_SESSION: Final = 0
 MOST_PARTITIONS: Final = 100_000
-"""Of all sessions together, so that they cannot take all memory."""
+"""The limit of all sessions together, to bound memory."""
 EVICTED_AFTER_S: Final = 120.0
-"""min.incremental.fetch.session.eviction.ms of Kafka. Were those in use evicted, then with one consumer more than
-there are sessions, each would always take another's, and none would have one when it needs it."""
+"""min.incremental.fetch.session.eviction.ms of Kafka. If sessions in use were evicted, one consumer more than the
+limit would make all of them evict each other's sessions."""
 _FINAL_EPOCH: Final = -1
 _INITIAL_EPOCH: Final = 0
 _HIGHEST_INT32: Final = 0x7FFFFFFF
@@ -41,7 +41,7 @@ class FetchSessionTopicIdError(ApiError):
 
 
 class Key(NamedTuple):
-    """A partition as the client names it: by topic name, or from version 13 on by topic id."""
+    """A partition as the client identifies it: by topic name, or since version 13 by topic id."""
 
     topic: str
     topic_id: bytes
@@ -49,7 +49,7 @@ class Key(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What the client was last told of a partition."""
+    """The last response for a partition."""
 
     high_watermark: int = -1
     log_start_offset: int = -1
@@ -75,7 +75,7 @@ class Session:
         self.epoch = 1 if self.epoch == _HIGHEST_INT32 else self.epoch + 1
 
     def is_news(self, key: Key, data: PartitionData) -> bool:
-        """Whether the client has to be told of this."""
+        """Whether this must be in the response."""
         known = self._known.get(key, _Known())
         return (
             bool(data.records)
@@ -89,7 +89,7 @@ class Session:
         if key not in self.wanted:
             return
         if data.error_code:
-            # Told again until it is mended: the client may have missed it.
+            # Repeated until it is resolved: the client may have missed it.
             self._known.pop(key, None)
             return
         self._known[key] = _Known(data.high_watermark, data.log_start_offset)
@@ -98,7 +98,7 @@ class Session:
 
 
 class Plan(NamedTuple):
-    """What one fetch request comes down to."""
+    """The partitions and session of a fetch request."""
 
     wanted: list[tuple[Key, FetchPartition]]
     session: Session | None = None
@@ -109,7 +109,7 @@ class FetchSessions:
     def __init__(self, limit: int, now_s: Callable[[], float] = monotonic) -> None:
         self._limit = limit
         self._now_s = now_s
-        self._sessions: dict[int, Session] = {}  # the longest unused first
+        self._sessions: dict[int, Session] = {}  # least recently used first
         self._partitions = 0  # of all sessions
 
     def __len__(self) -> int:
@@ -131,12 +131,12 @@ class FetchSessions:
     def _find(self, request: FetchRequest, *, is_by_id: bool) -> Session:
         session = self._sessions.get(request.session_id)
         if session is None:
-            raise FetchSessionIdNotFound(f"there is no fetch session {request.session_id}")
+            raise FetchSessionIdNotFound(f"unknown fetch session {request.session_id}")
         if request.session_epoch != session.epoch:
             raise InvalidFetchSessionEpoch(f"session {session.id} is at epoch {session.epoch}")
         if session.is_by_id != is_by_id:
-            raise FetchSessionTopicIdError("the session names its topics in another way")
-        # Put back as the latest used.
+            raise FetchSessionTopicIdError("the session uses topic names and the request topic ids, or vice versa")
+        # Moved to the end: most recently used.
         self._sessions[session.id] = self._sessions.pop(session.id)
         session.last_used_s = self._now_s()
         return session
@@ -149,10 +149,10 @@ class FetchSessions:
         self._partitions += len(session.wanted) - before
         if self._partitions > MOST_PARTITIONS:
             self._close(session.id)
-            raise FetchSessionIdNotFound(f"fetch sessions hold no more than {MOST_PARTITIONS} partitions")
+            raise FetchSessionIdNotFound(f"fetch sessions are limited to {MOST_PARTITIONS} partitions")
 
     def _create(self, named: list[tuple[Key, FetchPartition]], *, is_by_id: bool) -> Session | None:
-        """A session with these partitions; None if there is no room for one, and none that is unused."""
+        """A session with these partitions; None if the cache is full and no session can be evicted."""
         now_s = self._now_s()
         while len(self._sessions) >= self._limit or self._partitions + len(named) > MOST_PARTITIONS:
             oldest = next(iter(self._sessions.values()), None)

@@ -1,4 +1,4 @@
-"""What the broker has to know of an API that it serves."""
+"""The record of a served API."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class ServedApi(Struct, frozen=True):
     api: Api
     handler: Callable[[], Callable[..., Any]]
     rule: Rule
-    """What a client must be allowed, where ACLs are on."""
+    """The required permissions, with ACLs enabled."""
     forward: Callable[[], ForwardingRule] | None = None
-    """Where a request from inside the process is answered in a cluster; without it, on this node."""
+    """The node that processes in-process requests in a cluster; by default this one."""
     audit: Literal["change", "read"] | None = None
-    """Whether the audit log has its requests; reads only with `security.audit_reads`."""
+    """Whether its requests are audited; reads only with `security.audit_reads`."""
     waits_for_cluster: bool = False
-    """Not answered before a node that starts knows its cluster."""
+    """Not answered while a starting node does not know its cluster yet."""
 
     def load_handler(self) -> Handler:
         function = self.handler()

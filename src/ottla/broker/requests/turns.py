@@ -1,7 +1,7 @@
-"""Long requests are answered in turns, so that nobody else waits for the whole of one.
+"""Long requests are processed in time slices, so that other requests are not blocked.
 
-A handler that goes through what may be tens of thousands of entries is a generator: it yields when its turn is over,
-and returns its response. Most requests are answered in their first turn, without a task.
+A handler that may process tens of thousands of entries is a generator: it yields at the end of its slice, and returns
+its response. Most requests need only one slice, and no task.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ResponseT = TypeVar("ResponseT")
 InTurns: TypeAlias = Generator[None, None, ResponseT]
 
 FEW: Final = 100
-"""So many entries need not be counted in turns, even where that would cost too much for the usual one."""
+"""Up to this many entries are processed without slices, even if each is expensive."""
 _TURN_S: Final = 0.005
 
 
@@ -26,7 +26,7 @@ class Turns:
         self._until_s = monotonic() + _TURN_S
 
     def are_over(self) -> bool:
-        """Whether it is time to let others have theirs; after that a new one begins."""
+        """Whether to yield to other requests; starts a new slice."""
         now_s = monotonic()
         if now_s < self._until_s:
             return False
@@ -35,7 +35,7 @@ class Turns:
 
 
 def in_turns(turns: InTurns[ResponseT]) -> ResponseT | Coroutine[object, object, ResponseT]:
-    """The answer, if the first turn was enough for it."""
+    """The response, if the first slice was sufficient."""
     try:
         next(turns)
     except StopIteration as done:
@@ -49,6 +49,6 @@ async def _go_on(turns: InTurns[ResponseT]) -> ResponseT:
         try:
             next(turns)
         except StopIteration as done:
-            # To encode a long answer takes a turn of its own.
+            # Encoding a long response takes a separate slice.
             await asyncio.sleep(0)
             return cast("ResponseT", done.value)

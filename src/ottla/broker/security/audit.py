@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ottla.broker.security.audit_writer import AuditWriter
 from ottla.net.rates import Bucket
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ class Target(Protocol):
     """A destination of audit lines. It never blocks, and counts dropped lines."""
 
     name: str
-    dropped: int
+
+    @property
+    def dropped(self) -> int: ...
 
     def write(self, line: bytes, now_s: float) -> None: ...
 
@@ -109,6 +112,17 @@ class Audit:
         """Write queued lines before the broker stops."""
         if self._stop is not None:
             await self._stop()
+
+    @property
+    def waiting(self) -> int:
+        """Lines that are not in the file yet."""
+        return sum(target.waiting for target in self.targets if isinstance(target, AuditWriter))
+
+    def flush(self) -> None:
+        """Wait until the file has all lines; blocks."""
+        for target in self.targets:
+            if isinstance(target, AuditWriter):
+                target.flush()
 
     def close(self) -> None:
         for target in self.targets:

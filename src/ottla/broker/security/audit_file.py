@@ -40,7 +40,7 @@ class Rotation(msgspec.Struct, frozen=True):
 
 
 class AuditFile:
-    """Written synchronously: the line is in the file before the request is answered.
+    """Used by one thread.
 
     A file that was moved away is re-created. Lines that cannot be written are buffered and written with the next one.
     """
@@ -57,12 +57,21 @@ class AuditFile:
         self._fd = self._open()
         self.chain = self._recover()
 
+    @property
+    def waiting(self) -> int:
+        """Lines that the disk refused, and that are tried again."""
+        return len(self._waiting)
+
     def write(self, line: bytes, now_s: float) -> None:
         """`line` is without its newline."""
         if len(self._waiting) >= _MOST_KEPT:
             self.dropped += 1
         else:
             self._waiting.append(line + b"\n")
+        self.retry(now_s)
+
+    def retry(self, now_s: float) -> None:
+        """Write what is waiting."""
         try:
             self._follow_path()
             if self._is_regular and self._is_due(now_s):

@@ -23,10 +23,11 @@ def open_audit(broker: Broker) -> Audit:
     stop: Callable[[], Awaitable[None]] | None = None
     if "file" in config.audit_targets:
         from ottla.broker.security.audit_file import AuditFile, Rotation
+        from ottla.broker.security.audit_writer import AuditWriter
 
         rotation = Rotation(config.audit_max_bytes, config.audit_max_age_ms / 1000, config.audit_files_kept)
         file = AuditFile(config.audit_file or broker.config.data_dir / AUDIT_FILE, rotation)
-        targets.append(file)
+        targets.append(AuditWriter(file))
         chain = file.chain
     if "syslog" in config.audit_targets:
         from ottla.broker.security.audit_syslog import AuditSyslog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ottla.broker.requests.context import Context
     from ottla.broker.security.audit import Audit
     from ottla.wire.declare import Request, Response
+    from ottla.wire.messages.fetch import FetchRequest
+    from ottla.wire.messages.share_fetch import ShareFetchRequest
 
 _NAMES: Final = ("name", "resource_name", "topic_name", "topic", "resource_name_filter")
 
@@ -44,14 +46,14 @@ def audited(audit: Audit, handler: Handler) -> Handler:
 def read_audited(audit: Audit, handler: Handler) -> Handler:
     """Wraps the handler inside the authorization: it sees only topics that the client may read."""
 
-    def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
+    def noted(broker: Broker, request: FetchRequest | ShareFetchRequest, context: Context) -> NowOrLater:
         audit.read(context, _topics_read(broker, request))
         return handler(broker, request, context)
 
     return noted
 
 
-def _topics_read(broker: Broker, request: Any) -> Iterator[str]:  # noqa: ANN401 - Fetch or ShareFetch
+def _topics_read(broker: Broker, request: FetchRequest | ShareFetchRequest) -> Iterator[str]:
     if max(getattr(request, "replica_id", -1), getattr(getattr(request, "replica_state", None), "replica_id", -1)) >= 0:
         return  # a follower
     for topic in request.topics or ():
@@ -83,7 +85,7 @@ def names_in(request: Request) -> Iterator[str]:
             yield from map(_name, value)
 
 
-def _name(item: Any) -> str:  # noqa: ANN401 - a part of any request
+def _name(item: object) -> str:
     if isinstance(item, AclCreation):
         permission, operation = AclPermission(item.permission_type), AclOperation(item.operation)
         resource = ResourceType(item.resource_type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.errors import ConfigError, PolicyViolation
+from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,10 +71,3 @@ def _of_acls(listeners: Sequence[ListenerConfig], security: SecurityConfig) -> l
 
 def _mechanisms(listeners: Sequence[ListenerConfig]) -> set[str]:
     return {mechanism for one in listeners if one.uses_sasl for mechanism in one.mechanisms or ()}
-
-
-def check_password(config: SecurityConfig, password: str) -> None:
-    """Raise PolicyViolation for a password that is too short."""
-    least = config.password_min_length
-    if len(password) < least:
-        raise PolicyViolation(f"the password has {len(password)} characters; security.password_min_length is {least}")

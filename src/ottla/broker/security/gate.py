@@ -40,6 +40,7 @@ class Login:
 
     __slots__ = (
         "_ends_s",
+        "_expires_s",
         "exchange",
         "is_in_turn",
         "is_known",
@@ -64,20 +65,37 @@ class Login:
         self.lifetime_ms = 0
         """How long the last login lasts; 0 for as long as the connection, or if it is incomplete."""
         self._ends_s: float | None = None
+        """When it has to log in again."""
+        self._expires_s: float | None = None
+        """When the password or token expires that it logged in with."""
 
     @property
     def is_open(self) -> bool:
         return self.is_known and (self._ends_s is None or asyncio.get_running_loop().time() < self._ends_s)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether answers may still be sent to requests that were received in time."""
+        return self.is_known and (self._expires_s is None or asyncio.get_running_loop().time() < self._expires_s)
 
     def begin(self, mechanism: str, exchange: Exchange, *, is_raw: bool) -> None:
         self.mechanism, self.exchange, self.is_raw = mechanism, exchange, is_raw
         self.lifetime_ms = 0
         self.is_in_turn = False
 
-    def succeed(self, lifetime_ms: int) -> None:
+    def succeed(self, lifetime_ms: int, valid_ms: int | None) -> None:
+        """`valid_ms`: how long the password or token is valid."""
         self.exchange, self.is_raw, self.is_known = None, False, True
         self.lifetime_ms = lifetime_ms
-        self._ends_s = asyncio.get_running_loop().time() + lifetime_ms / 1000 if lifetime_ms else None
+        now_s = asyncio.get_running_loop().time()
+        self._ends_s = now_s + lifetime_ms / 1000 if lifetime_ms else None
+        self._expires_s = None if valid_ms is None else now_s + valid_ms / 1000
+
+    def shorten(self, left_s: float) -> None:
+        """The password expires earlier than it did."""
+        expires_s = asyncio.get_running_loop().time() + left_s
+        self._ends_s = expires_s if self._ends_s is None else min(self._ends_s, expires_s)
+        self._expires_s = expires_s if self._expires_s is None else min(self._expires_s, expires_s)
 
     def fail(self) -> None:
         self.exchange, self.is_raw, self.is_known = None, False, False
@@ -118,8 +136,8 @@ class Gate:
 
 async def _if_still_known(login: Login, answer: Awaitable[list[AnyBytes] | None]) -> list[AnyBytes] | None:
     buffers = await answer
-    if not login.is_known:
-        raise ProtocolError("the user was deleted while the request waited")
+    if not login.is_valid:
+        raise ProtocolError("the user was deleted, or its credential expired, while the request waited")
     return buffers
 
 
@@ -132,6 +150,19 @@ def end_logins(connections: Iterable[Connection], user: str) -> None:
             login.fail()
             # Not at once: the user may have deleted itself, and must get the response.
             loop.call_later(_LAST_ANSWERS_S, connection.abort)
+
+
+def shorten_logins(connections: Iterable[Connection], user: str, mechanism: str, left_s: float) -> None:
+    """The password of this mechanism expires in so many seconds; PLAIN is checked against either."""
+    for connection in connections:
+        login = connection.login
+        if (
+            connection.principal == f"User:{user}"
+            and isinstance(login, Login)
+            and login.token_id is None
+            and login.mechanism in (mechanism, "PLAIN")
+        ):
+            login.shorten(left_s)
 
 
 def end_token_logins(connections: Iterable[Connection], token_id: str) -> None:
@@ -157,12 +188,8 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
         step = await logins.take(exchange, message)
         if isinstance(step, Challenge):
             return step
-        if (
-            step.token_id is None
-            and login.mechanism in _BY_PASSWORD
-            and logins.passwords.fingerprint(step.user) is None
-        ):
-            raise LoginFailed(f"user {step.user!r} was deleted")  # noqa: TRY301 - fails as others do
+        if step.token_id is None and login.mechanism in _BY_PASSWORD:
+            logins.check_password_login(step.user, step.expires_s)
         principal = f"User:{step.user}"
         if login.is_known and principal != connection.principal:
             raise LoginFailed(f"{connection.principal} cannot become {principal}")  # noqa: TRY301 - fails as others do
@@ -178,15 +205,13 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
     connection.principal, connection.groups = principal, step.groups
     login.token_id = step.token_id
     connection.admit()
-    login.succeed(_lifetime_ms(logins.config.session_max_ms, step.expires_s))
+    valid_ms = None if step.expires_s is None else max(1, round(step.expires_s * 1000) - logins.now_ms())
+    login.succeed(_lifetime_ms(logins.config.session_max_ms, valid_ms), valid_ms)
     return step
 
 
-def _lifetime_ms(session_max_ms: int, expires_s: float | None) -> int:
+def _lifetime_ms(session_max_ms: int, valid_ms: int | None) -> int:
     """How long a login lasts; 0 for as long as the connection."""
-    if expires_s is None:
+    if valid_ms is None:
         return session_max_ms
-    import time
-
-    left_ms = max(1, round((expires_s - time.time()) * 1000))
-    return min(left_ms, session_max_ms) if session_max_ms else left_ms
+    return min(valid_ms, session_max_ms) if session_max_ms else valid_ms

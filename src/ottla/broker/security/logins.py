@@ -8,10 +8,11 @@ import secrets
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.core.errors import StorageError
-from ottla.core.security import LoginFailed
+from ottla.core.security import LoginFailed, PasswordExpired
 from ottla.net.sasl.decoys import Decoys, shapes_of
 from ottla.net.sasl.exchange import LoggedIn
 from ottla.net.sasl.guessing import Guessing
@@ -46,8 +47,15 @@ _KEY_BYTES: Final = 64
 
 
 class Logins:
-    def __init__(self, config: SecurityConfig, view: Callable[[], CatalogView], audit: Audit | None) -> None:
+    def __init__(
+        self,
+        config: SecurityConfig,
+        view: Callable[[], CatalogView],
+        audit: Audit | None,
+        now_ms: Callable[[], int],
+    ) -> None:
         self.config = config
+        self.now_ms = now_ms
         self.counts: Counter[str] = Counter()
         """The number of logins, by mechanism and outcome."""
         self._view = view
@@ -57,7 +65,7 @@ class Logins:
         """Raises TooManyConnections if the user's limit is reached; set if there is a limit."""
         self.find_token: FindToken | None = None
         """Set if delegation tokens are enabled."""
-        self.passwords = Passwords(self._find, self._decoys)
+        self.passwords = Passwords(self._find, self._decoys, now_ms)
         self._tokens = _tokens(config)
         self._reported: set[str] = set()
         self._guessing = Guessing()
@@ -93,7 +101,16 @@ class Logins:
         await self.wait_for_turn(peer)
         if not await self.in_thread(lambda: self.passwords.is_right(user, password)):
             raise LoginFailed(f"wrong password for user {user!r}")
+        self.check_password_login(user, self.passwords.expires_s(user))
         return LoggedIn(user)
+
+    def check_password_login(self, user: str, expires_s: float | None) -> None:
+        """The password was right; raise LoginFailed if the user was deleted or the password has expired."""
+        if not self.passwords.is_known(user):
+            raise LoginFailed(f"user {user!r} was deleted")
+        if expires_s is not None and expires_s * 1000 <= self.now_ms():
+            when = datetime.fromtimestamp(expires_s, UTC).isoformat(timespec="seconds")
+            raise PasswordExpired(f"the password of user {user!r} expired at {when}: ask for a new one")
 
     async def counted(self, how: str, peer: str, checked: Awaitable[T]) -> T:
         try:

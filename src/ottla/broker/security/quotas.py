@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from msgspec import structs
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.entries import Quota
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request, Response
+    from ottla.wire.messages.fetch import FetchResponse
+    from ottla.wire.messages.produce import ProduceRequest
+    from ottla.wire.messages.share_fetch import ShareFetchResponse
 
 _USER: Final = QuotaEntityType.USER
 _CLIENT: Final = QuotaEntityType.CLIENT_ID
@@ -90,7 +93,9 @@ class Quotas:
             took_s = perf_counter() - began_s
             pause_s = self._charge(context, "request_percentage", took_s * _PERCENT)
             if api is PRODUCE:
-                pause_s = max(pause_s, self._charge(context, "producer_byte_rate", _produced(request)))
+                pause_s = max(
+                    pause_s, self._charge(context, "producer_byte_rate", _produced(cast("ProduceRequest", request)))
+                )
             if answer is None:
                 _mute(context, pause_s)
                 return None
@@ -100,7 +105,9 @@ class Quotas:
 
     def _finish(self, api: Api, response: Response, context: Context, pause_s: float) -> Response:
         if api in (FETCH, SHARE_FETCH):
-            pause_s = max(pause_s, self._charge(context, "consumer_byte_rate", _fetched(response)))
+            pause_s = max(
+                pause_s, self._charge(context, "consumer_byte_rate", _fetched(cast("FetchResponse", response)))
+            )
         if pause_s <= 0 or "throttle_time_ms" not in response.__struct_fields__:
             return response
         _mute(context, pause_s)
@@ -137,9 +144,9 @@ def _mute(context: Context, pause_s: float) -> None:
         context.connection.mute_for(min(pause_s, _LONGEST_PAUSE_S))
 
 
-def _produced(request: Any) -> int:  # noqa: ANN401 - of Produce
+def _produced(request: ProduceRequest) -> int:
     return sum(len(part.records or b"") for topic in request.topic_data for part in topic.partition_data)
 
 
-def _fetched(response: Any) -> int:  # noqa: ANN401 - of Fetch or ShareFetch
+def _fetched(response: FetchResponse | ShareFetchResponse) -> int:
     return sum(len(part.records or b"") for topic in response.responses for part in topic.partitions)

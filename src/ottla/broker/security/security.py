@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
@@ -144,7 +144,7 @@ class Security:
         from ottla.broker.security.logins import Logins, ensure_decoy_key
 
         ensure_decoy_key(self._broker.catalog)
-        return Logins(self.config, lambda: self._broker.catalog.view, self.audit)
+        return Logins(self.config, lambda: self._broker.catalog.view, self.audit, self._broker.clock.now_ms)
 
     def _make_tokens(self) -> DelegationTokens | None:
         if self.logins is None or not self.config.delegation_token_secret:
@@ -180,17 +180,23 @@ class Security:
     def changed(self, change: Change) -> None:
         if isinstance(change.before or change.after, Quota):
             self._apply_quotas()
-        if isinstance(change.before, ScramCredential) and change.after is None and self.logins is not None:
-            user = change.before.user
-            if all((user, each) not in self._broker.catalog.view.credentials for each in ScramMechanism):
-                from ottla.broker.security.gate import end_logins
-
-                end_logins(list(self._broker.listener.connections), user)
-
+        if isinstance(change.before, ScramCredential) and self.logins is not None:
+            self._credential_changed(change.before, cast("ScramCredential | None", change.after), self.logins)
         if isinstance(change.before, DelegationToken) and change.after is None and self.logins is not None:
             from ottla.broker.security.gate import end_token_logins
 
             end_token_logins(list(self._broker.listener.connections), change.before.id)
+
+    def _credential_changed(self, before: ScramCredential, after: ScramCredential | None, logins: Logins) -> None:
+        from ottla.broker.security.gate import end_logins, shorten_logins
+
+        user, connections = before.user, list(self._broker.listener.connections)
+        if after is None:
+            if all((user, each) not in self._broker.catalog.view.credentials for each in ScramMechanism):
+                end_logins(connections, user)
+        elif after.expires_ms is not None and after.expires_ms != before.expires_ms:
+            left_s = (after.expires_ms - logins.now_ms()) / 1000
+            shorten_logins(connections, user, before.mechanism.name.replace("_", "-"), left_s)
 
     def _apply_quotas(self) -> None:
         if self._quotas is None and not self._broker.catalog.view.quotas:

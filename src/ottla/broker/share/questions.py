@@ -102,7 +102,7 @@ class StateQuestions:
         request = summing.ReadShareGroupStateSummaryRequest(group_id=key.group_id, topics=(topic,))
         return await self._ask(key, request)  # type: ignore[no-any-return]  # as above
 
-    async def _ask(self, key: StateKey, request: Any) -> Any:  # noqa: ANN401 - one of those above
+    async def _ask(self, key: StateKey, request: object) -> Any:  # noqa: ANN401 - one of those above
         give_up_at_s = asyncio.get_running_loop().time() + _PATIENCE_S
         while True:
             try:

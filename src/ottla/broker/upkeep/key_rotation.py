@@ -110,6 +110,7 @@ class KeyRotation:
         """The number of segments that failed."""
         loop, log = asyncio.get_running_loop(), partition.log
         failures = 0
+        log.refresh_own_keys()
         with storage_errors(log.folder.name):
             due = rewrites_due(log, below)
         for rewrite in due:

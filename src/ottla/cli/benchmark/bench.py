@@ -62,7 +62,7 @@ Examples:
 @click.option("--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
 @with_output_option
 @with_broker_options
-def bench(*, reach: Reach, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def bench(*, reach: Reach, output: str, **options: Any) -> None:
     """Benchmark a broker: throughput and latency.
 
     Produces at full speed, reads everything back, then sends messages at a fixed rate and measures latency from the

@@ -37,7 +37,7 @@ class Load:
 
     def values(self) -> list[bytes]:
         """Hexadecimal digits at random, the same in each run: they compress to a little over half."""
-        digits = random.Random(self.size)  # noqa: S311 - nobody is to be surprised by them
+        digits = random.Random(self.size)  # noqa: S311 - not for security
         return [digits.randbytes(self.size // 2 + 1).hex().encode()[: self.size] for _ in range(VALUES)]
 
     @property
@@ -46,7 +46,7 @@ class Load:
 
 
 async def produce(client: Client, load: Load) -> Measured:
-    """All that goes in. Latency is from the call to the acknowledgement, of one message in so many.
+    """Produce at full speed. Latency is measured from the call to the acknowledgement, for a sample of the messages.
 
     It is that of a producer whose queues are full, and mostly the time that messages wait in them.
     """
@@ -95,7 +95,7 @@ async def consume(client: Client, load: Load, start: dict[TopicPartition, int], 
 
 
 async def trickle(client: Client, load: Load, partitions: list[TopicPartition]) -> list[Measured]:
-    """So many messages each second: how long until each is acknowledged, and until a waiting consumer has it.
+    """Produce at a constant rate: measures the latency to the acknowledgement, and to a waiting consumer.
 
     Counted from when a message was due, so that one that had to wait for its turn is not counted as fast.
     """

@@ -39,7 +39,7 @@ class Measured:
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float | None:
-    """The smallest value that so many percent are not above (nearest rank); None if there is none."""
+    """The percentile by nearest rank; None if there are no values."""
     if not ordered:
         return None
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

@@ -113,7 +113,7 @@ def check_clock(folder: Path) -> Finding:
 
 
 def judge_clock(now_s: float, newest_file_s: float | None, *, is_synchronised: bool | None) -> Finding:
-    """By the clock itself, by what was written under an earlier time of it, and by what the system says."""
+    """Checks the clock against plausible times, the newest file of the data folder, and the system's sync status."""
     fix = "set it, and keep it right: `timedatectl set-ntp true`, or chrony on the machine that hosts this one"
     if now_s < OLDEST_TIME_S:
         return wrong("clock", f"it says {time.strftime('%Y-%m-%d', time.gmtime(now_s))}, which is in the past", fix)

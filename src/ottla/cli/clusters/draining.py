@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def plan(
     partitions: Mapping[TopicPartition, PartitionView], brokers: Mapping[int, BrokerAddress], leaving: Collection[int]
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """The new replicas of all that these hold: in their place whoever has least, on another rack if possible."""
+    """New assignments without these nodes: each replica moves to the least loaded node, in another rack if possible."""
     held = Counter({each: 0 for each in brokers if each not in leaving})
     for partition in partitions.values():
         held.update(each for each in partition.replicas if each in held)

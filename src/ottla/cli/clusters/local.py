@@ -28,7 +28,7 @@ _LOOK_S: Final = 0.1
 
 
 class LocalNode:
-    """A broker of its own process."""
+    """A broker in a separate process."""
 
     def __init__(self, number: int, folder: Path, arguments: Sequence[str]) -> None:
         self.number = number
@@ -48,7 +48,7 @@ class LocalNode:
         self.ready_file.unlink(missing_ok=True)
         command = [*self.command, "--ready-file", str(self.ready_file)]
         with self.log_file.open("ab") as log:
-            # In a session of its own: an interrupt from the terminal is for this process to pass on, in order.
+            # In a separate session: this process passes on interrupts from the terminal, in order.
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def _last_word(self) -> str:
@@ -165,7 +165,7 @@ def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tu
 
 
 def _watch(cluster: LocalCluster, ended: StopSignal) -> None:
-    """Until told to end; a node that ends by itself is told of, and the others go on."""
+    """Run until interrupted; a node that exits is reported, and the others continue."""
     missed: set[int] = set()
     while not ended.wait(0.5):
         for node in cluster.nodes:

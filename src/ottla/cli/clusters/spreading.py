@@ -17,7 +17,7 @@ _ANY: Final = -(1 << 31)
 
 
 def rotated(nodes: Sequence[int], count: int) -> list[tuple[int, ...]]:
-    """For each of so many partitions all of these, a different one of them first."""
+    """All of these nodes for each partition, starting with a different one each time."""
     starts = [number % len(nodes) for number in range(count)]
     return [(*nodes[start:], *nodes[:start]) for start in starts]
 
@@ -70,7 +70,7 @@ class _Leading:
 
 
 def _level(after: dict[TopicPartition, tuple[int, ...]], over: Collection[int], share: _Share) -> None:
-    """Each topic by itself; then all together, as far as no topic becomes less even by it."""
+    """Balance each topic; then all topics together, as far as no topic becomes less balanced."""
     of_topic: defaultdict[str, Counter[int]] = defaultdict(Counter)
     of_all: Counter[int] = Counter()
     for where, replicas in after.items():

@@ -1,4 +1,4 @@
-"""`ottla group`: who reads what, how far, and from where on."""
+"""`ottla group`: list, describe and reset consumer groups."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ Examples:
 @click.option("--dry-run/--execute", default=True, help="Preview or apply.  [default: dry-run]")
 @with_output_option
 @with_broker_options
-def reset_offsets(name: str, *, reach: Reach, dry_run: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def reset_offsets(name: str, *, reach: Reach, dry_run: bool, output: str, **options: Any) -> None:
     """Reset an inactive group's offsets.
 
     An offset outside a partition's range becomes the nearest valid one.

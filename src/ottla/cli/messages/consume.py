@@ -73,7 +73,7 @@ class Job:
 )
 @click.option("--separator", default=":", show_default=True, help="Separator of key and value.")
 @with_broker_options
-def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     """Print the messages of TOPIC.
 
     Prints one message per line and waits for new ones until interrupted.
@@ -94,7 +94,7 @@ def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  
     try:
         run(_consume_until_interrupted(reach, job))
     except BrokenPipeError:
-        # Whoever read us has gone. Python would say so once more when it flushes at the end.
+        # The reader of stdout has closed it. Python would report that again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -60,7 +60,7 @@ class Job:
 @click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="Header; may be repeated.")
 @click.option("--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
 @with_broker_options
-def produce(topic: str, files: tuple[Path, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def produce(topic: str, files: tuple[Path, ...], *, reach: Reach, **options: Any) -> None:
     """Produce the lines of FILES, or of standard input, to TOPIC."""
     key = options["key"]
     job = Job(

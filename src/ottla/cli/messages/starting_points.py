@@ -1,4 +1,4 @@
-"""Places in a topic, as options name them: an end of it, an offset, so many before the end, or a time."""
+"""Positions in a topic as options: earliest, latest, an offset, a number of messages before the end, or a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class LastFew:
-    """So many messages of each partition."""
+    """This many messages of each partition."""
 
     count: int
 

@@ -51,7 +51,7 @@ def _bounds(first: object, end: object) -> Bounds | BrokerError:
 async def offsets_at_time(
     admin: Admin, point: StartingPoint | Shift, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int | None]:
-    """The first offset of each partition at or after the time, None if there is none; nothing, if it is no time."""
+    """The first offset of each partition at or after the time, None if there is none; empty if it is not a time."""
     if not isinstance(point, AtTime):
         return {}
     found = await admin.offsets_at(dict.fromkeys(partitions, point.timestamp_ms))

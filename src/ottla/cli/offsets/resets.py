@@ -28,7 +28,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """So many messages on from where the group is; back, if negative."""
+    """Shift by this number of messages; backwards if negative."""
 
     by: int
 

@@ -49,7 +49,7 @@ Examples:
     "--allow-gaps", is_flag=True, help="Continue if records were deleted from the topic before they were archived."
 )
 @with_broker_options
-def archive(topic: str, *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def archive(topic: str, *, reach: Reach, **options: Any) -> None:
     """Archive TOPIC as Parquet files.
 
     Each record is there once, whenever this is killed and started again: it goes on where the files end. The source of

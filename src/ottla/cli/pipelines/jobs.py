@@ -34,7 +34,7 @@ Examples:
 @click.option("--data-dir", metavar="DIR", help="Read the segment files of this data folder instead of the broker.")
 @with_master
 @with_broker_options
-def backfill(file: Path, *, reach: Reach, from_: str, to: str, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def backfill(file: Path, *, reach: Reach, from_: str, to: str, master: str, **options: Any) -> None:
     """Run a pipeline once over the records of a time range."""
     from ottla.spark.pipelines.times import moment_ms
 
@@ -69,7 +69,7 @@ Examples:
 @click.option("--where", metavar="SQL", help="SQL condition of the rows.")
 @with_master
 @with_broker_options
-def replay(file: Path, *, reach: Reach, name: str | None, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def replay(file: Path, *, reach: Reach, name: str | None, master: str, **options: Any) -> None:
     """Produce the rows of a pipeline's table to TOPIC, in order and with their timestamps."""
     need_spark()
     from ottla.spark.pipelines.preparing import kafka_of
@@ -105,7 +105,7 @@ def compact(file: Path, *, reach: Reach, name: str | None, orphan_age: str) -> N
 
     age_ms = duration_ms(orphan_age)
     if age_ms is None:
-        raise ConfigError(f"--orphan-age: {orphan_age!r} is no time; write it such as 1h")
+        raise ConfigError(f"--orphan-age: {orphan_age!r} is not a valid duration (use e.g. 1h)")
     for sink in _tables(load(file, reach), name):
         done = sink.tidy(orphan_age_s=age_ms / 1000)
         click.echo(

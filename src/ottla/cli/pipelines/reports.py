@@ -57,7 +57,7 @@ def _seen(latest: dict[bytes, tuple[bytes | None, int]], now_ms: int) -> Iterato
         try:
             status = msgspec.json.decode(value, type=PipelineStatus)
         except msgspec.DecodeError:
-            continue  # somebody else's record
+            continue  # not a pipeline's record
         age_ms = max(0, now_ms - told_ms)
         yield SeenPipeline(replace(status, state=seen_state(status.state, age_ms)), age_ms)
 

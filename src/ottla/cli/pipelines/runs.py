@@ -46,7 +46,7 @@ def run_verb(file: Path, *, reach: Reach, available_now: bool, every: str | None
     set_up_logging("warning", "text")
     spark = started_spark(pipeline, master)
     signals: list[int] = []
-    # Set once Spark has started, which sets handlers of its own.
+    # Set after Spark has started, which sets its own handlers.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda caught, _: signals.append(caught))
     try:
@@ -72,7 +72,7 @@ def _milliseconds(every: str | None) -> int | None:
         return None
     found = duration_ms(every)
     if found is None:
-        raise ConfigError(f"--every: {every!r} is no time; write it such as 10s or 1 minute")
+        raise ConfigError(f"--every: {every!r} is not a valid duration (use e.g. 10s or 1 minute)")
     return found
 
 

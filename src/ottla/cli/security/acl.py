@@ -62,7 +62,7 @@ Examples:
 @_with_resource_options
 @with_output_option
 @with_broker_options
-def list_acls(*, reach: Reach, principal: str | None, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def list_acls(*, reach: Reach, principal: str | None, output: str, **options: Any) -> None:
     """List ACLs: all, or those that apply to the given resources."""
     filters = list(_filters(principal, options, PatternType.MATCH))
 
@@ -94,7 +94,7 @@ Examples:
 @click.option("--host", metavar="ADDRESS", default="*", show_default=True, help="Only for clients at this address.")
 @_with_resource_options
 @with_broker_options
-def add(principal: str, *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def add(principal: str, *, reach: Reach, **options: Any) -> None:
     """Add ACLs."""
     if ":" not in principal:
         raise OttlaError(f"a principal has a type and a name, such as User:ann, got {principal!r}")
@@ -125,7 +125,7 @@ Examples:
 @_with_resource_options
 @with_yes_option
 @with_broker_options
-def delete(*, reach: Reach, principal: str | None, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def delete(*, reach: Reach, principal: str | None, yes: bool, **options: Any) -> None:
     """Delete the ACLs of a principal, or of exactly the given resources."""
     is_prefixed = options["prefixed"]
     filters = list(_filters(principal, options, PatternType.PREFIXED if is_prefixed else PatternType.LITERAL))

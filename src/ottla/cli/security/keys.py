@@ -120,6 +120,8 @@ def status(
     rows = [
         _row(key_id, uses.by_key.get(key_id), is_known=key_id in known) for key_id in sorted({*known, *uses.by_key, 0})
     ]
+    if uses.own.segments:
+        rows.append({"key": "own", "is": "of topics", "segments": uses.own.segments, "bytes": uses.own.size})
     if output == "json":
         leftovers = [str(path) for path in uses.plain_leftovers]
         show_json({"keys": rows, "rewrite_below": ring.rewrite_below if ring else 0, "plain_leftovers": leftovers})
@@ -136,6 +138,10 @@ def _row(key_id: int, use: KeyUse | None, *, is_known: bool) -> dict[str, object
     }
 
 
+def _is_older(key: object, below: int) -> bool:
+    return key == "none" or (isinstance(key, int) and key < below)
+
+
 def _show(rows: list[dict[str, object]], ring: KeyRing | None, plain_leftovers: list[Path]) -> None:
     heading, *lines = layout(("key", "is", "segments", "bytes"), rows, terminal_width(sys.stdout))
     click.echo(painted(heading, sys.stdout, bold=True))
@@ -144,7 +150,7 @@ def _show(rows: list[dict[str, object]], ring: KeyRing | None, plain_leftovers: 
     if ring is not None:
         click.echo(f"\nnew data is encrypted with key {ring.newest}")
         below = ring.rewrite_below
-        left = sum(int(str(row["segments"])) for row in rows if row["key"] == "none" or int(str(row["key"])) < below)
+        left = sum(int(str(row["segments"])) for row in rows if _is_older(row["key"], below))
         if below:
             done = "all is encrypted" if not left else f"{left} segments remain to be re-encrypted"
             click.echo(f"{done} with key {below} or a newer one")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ottla.cli.connecting import with_broker_options
-from ottla.cli.durations import Duration
+from ottla.cli.durations import Duration, time_text
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.core.errors import OttlaError
@@ -112,7 +111,7 @@ def renew(token_id: str, *, period: float | None, reach: Reach) -> None:
         async with reach.client() as client:
             return await client.admin.renew_token((await _found(client, token_id)).hmac, _milliseconds(period))
 
-    click.echo(f"token {token_id} expires {_time(run(ask()))}")
+    click.echo(f"token {token_id} expires {time_text(run(ask()))}")
 
 
 @token.command(
@@ -133,7 +132,7 @@ def expire(token_id: str, *, period: float | None, reach: Reach) -> None:
             return await client.admin.expire_token((await _found(client, token_id)).hmac, _milliseconds(period))
 
     expires_ms = run(ask())
-    click.echo(f"token {token_id} deleted" if period is None else f"token {token_id} expires {_time(expires_ms)}")
+    click.echo(f"token {token_id} deleted" if period is None else f"token {token_id} expires {time_text(expires_ms)}")
 
 
 async def _found(client: Client, token_id: str) -> DelegationToken:
@@ -148,15 +147,11 @@ def _row(found: DelegationToken) -> dict[str, Any]:
         "id": found.id,
         "owner": found.owner,
         "renewers": list(found.renewers),
-        "expires": _time(found.expires_ms),
-        "max": _time(found.max_ms),
+        "expires": time_text(found.expires_ms),
+        "max": time_text(found.max_ms),
     }
 
 
 def _milliseconds(seconds: float | None) -> int:
     """As Kafka's requests have it: -1 for the broker's default."""
     return -1 if seconds is None else int(seconds * 1000)
-
-
-def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

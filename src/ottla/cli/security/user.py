@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ import click
 
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import reach_from, with_broker_choice, with_broker_options, with_config_option
+from ottla.cli.durations import Duration, time_text
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.core.errors import OttlaError
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ottla.cli.connecting import Reach
+    from ottla.client import Client
     from ottla.client.admin.users import ScramInfo
 
 _MECHANISMS: Final = {one.name.replace("_", "-"): one for one in ScramMechanism}
-_COLUMNS: Final = ("user", "mechanisms")
+_COLUMNS: Final = ("user", "mechanisms", "expires")
 
 
 @click.group(cls=Verbs)
@@ -49,6 +52,11 @@ def _with_password_options(command: Callable[..., None]) -> Callable[..., None]:
             multiple=True,
             help="SCRAM mechanism; may be repeated. [default: both]",
         ),
+        click.option(
+            "--expires-in",
+            type=Duration(),
+            help="Let the password expire after this time, such as 90d [default: security.password_max_age_ms].",
+        ),
     ):
         command = option(command)
     return command
@@ -71,13 +79,16 @@ def list_users(*, reach: Reach, output: str) -> None:
         async with reach.client() as client:
             return await client.admin.list_users()
 
-    rows = [
-        {"user": name, "mechanisms": [info.mechanism.name.replace("_", "-") for info in infos]}
-        for name, infos in run(ask()).items()
-    ]
+    rows = [_row(name, infos) for name, infos in run(ask()).items()]
     if output == "table":
-        rows = [{**row, "mechanisms": ", ".join(row["mechanisms"])} for row in rows]
+        rows = [{**row, "mechanisms": ", ".join(row["mechanisms"]), "expires": row["expires"] or ""} for row in rows]
     show_rows(rows, _COLUMNS, output)
+
+
+def _row(name: str, infos: Sequence[ScramInfo]) -> dict[str, Any]:
+    times = [info.expires_ms for info in infos if info.expires_ms is not None]
+    mechanisms = [info.mechanism.name.replace("_", "-") for info in infos]
+    return {"user": name, "mechanisms": mechanisms, "expires": time_text(min(times)) if times else None}
 
 
 @user.command(
@@ -85,6 +96,7 @@ def list_users(*, reach: Reach, output: str) -> None:
 Examples:
   ottla user add ann
   ottla user add ann --password-file secret.txt --mechanism SCRAM-SHA-512
+  ottla user add contractor --expires-in 90d
   ottla user add admin --data-dir /var/lib/ottla
 """,
 )
@@ -103,14 +115,15 @@ def add(  # noqa: PLR0913
     mechanisms: Sequence[str],
     iterations: int,
     password_file: str | None,
+    expires_in: float | None,
     data_dir: Path | None,
-    **options: Any,  # noqa: ANN401 - click's own
+    **options: Any,
 ) -> None:
     """Add a user."""
     chosen = [_MECHANISMS[one.upper()] for one in mechanisms] or list(ScramMechanism)
     if data_dir is not None:
         password = _password(name, password_file)
-        _add_offline(options["config_file"], data_dir, name, password, chosen, iterations)
+        _add_offline(options["config_file"], data_dir, name, password, chosen, iterations, _expires_ms(expires_in))
     else:
         reach = reach_from(options)
         password = _password(name, password_file)
@@ -119,7 +132,7 @@ def add(  # noqa: PLR0913
             async with reach.client() as client:
                 if name in await client.admin.list_users():
                     raise OttlaError(f"user {name!r} already exists; change the password with: ottla user password")
-                await client.admin.set_password(name, password, chosen, iterations)
+                await _set_password(client, name, password, chosen, iterations, _expires_ms(expires_in))
 
         run(ask())
     click.echo(f"user {name} added")
@@ -135,8 +148,16 @@ Examples:
 @click.argument("name")
 @_with_password_options
 @with_broker_options
-def password(name: str, *, reach: Reach, mechanisms: Sequence[str], iterations: int, password_file: str | None) -> None:
-    """Change a user's password."""
+def password(  # noqa: PLR0913
+    name: str,
+    *,
+    reach: Reach,
+    mechanisms: Sequence[str],
+    iterations: int,
+    password_file: str | None,
+    expires_in: float | None,
+) -> None:
+    """Change a user's password. Without --expires-in it does not keep an earlier expiry."""
     new = _password(name, password_file)
     chosen = [_MECHANISMS[one.upper()] for one in mechanisms]
 
@@ -145,10 +166,39 @@ def password(name: str, *, reach: Reach, mechanisms: Sequence[str], iterations: 
             known = (await client.admin.list_users()).get(name)
             if known is None:
                 raise OttlaError(f"there is no user {name!r}; create it with: ottla user add")
-            await client.admin.set_password(name, new, chosen or [one.mechanism for one in known], iterations)
+            mechanisms = chosen or [one.mechanism for one in known]
+            await _set_password(client, name, new, mechanisms, iterations, _expires_ms(expires_in))
 
     run(ask())
     click.echo(f"password of {name} changed")
+
+
+@user.command(
+    epilog="""\b
+Examples:
+  ottla user expire ann               at once; open connections end, too
+  ottla user expire ann --in 30d
+  ottla user expire ann --never
+""",
+)
+@click.argument("name")
+@click.option("--in", "after", type=Duration(), help="After this time, such as 30d [default: at once].")
+@click.option("--never", is_flag=True, help="Do not let it expire.")
+@with_broker_options
+def expire(name: str, *, after: float | None, never: bool, reach: Reach) -> None:
+    """Change when a user's password expires."""
+    if never and after is not None:
+        raise OttlaError("give either --in or --never")
+    expires_ms = 0 if never else _expires_ms(after or 0.0)
+
+    async def ask() -> None:
+        async with reach.client() as client:
+            if name not in await client.admin.list_users():
+                raise OttlaError(f"there is no user {name!r}; create it with: ottla user add")
+            await client.admin.set_password_expiry(name, expires_ms)
+
+    run(ask())
+    click.echo(f"password of {name}: {'does not expire' if never else f'expires {time_text(expires_ms)}'}")
 
 
 @user.command(
@@ -172,6 +222,28 @@ def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
                 click.echo(f"user {name} deleted")
 
     run(ask())
+
+
+def _expires_ms(after_s: float | None) -> int:
+    """-1 if the broker decides."""
+    return -1 if after_s is None else round((time.time() + after_s) * 1000)
+
+
+async def _set_password(  # noqa: PLR0913
+    client: Client,
+    name: str,
+    password: str,
+    mechanisms: Sequence[ScramMechanism],
+    iterations: int,
+    expires_ms: int,
+) -> None:
+    wanted = None if expires_ms < 0 else expires_ms
+    await client.admin.set_password(name, password, mechanisms, iterations, expires_ms=wanted)
+    if wanted is None:
+        return
+    found = (await client.admin.list_users()).get(name, [])
+    if any(one.expires_ms != wanted for one in found if one.mechanism in mechanisms):
+        raise OttlaError(f"the password of {name} was set, but this broker does not support --expires-in")
 
 
 def _password(name: str, file: str | None) -> str:
@@ -202,6 +274,7 @@ def _add_offline(  # noqa: PLR0913
     password: str,
     mechanisms: Sequence[ScramMechanism],
     iterations: int,
+    expires_ms: int,
 ) -> None:
     from ottla.broker.security.users import add_user_offline
     from ottla.cli.server.serve import broker_settings
@@ -209,4 +282,4 @@ def _add_offline(  # noqa: PLR0913
 
     settings, *_ = broker_settings(config_file, (), {"broker.data_dir": Flag("--data-dir", str(data_dir))})
     names = [one.name.replace("_", "-") for one in mechanisms]
-    add_user_offline(settings, name, password, names, iterations)
+    add_user_offline(settings, name, password, names, iterations, expires_ms)

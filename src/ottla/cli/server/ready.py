@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.net.port import Port
 
 _READY_MODE: Final = 0o644
-"""It holds addresses, for whoever waits for the broker."""
+"""The ready file: it contains the addresses, for processes that wait for the broker."""
 
 
 def say_ready(broker: Broker, http: HttpServer | None, ready_file: Path | None) -> None:
@@ -41,7 +41,7 @@ def ready_facts(broker: Broker, http: HttpServer | None) -> dict[str, Any]:
 def write_ready_file(file: Path, facts: dict[str, Any]) -> None:
     """Under another name first, so that a reader finds all of it or nothing.
 
-    The name is random and the file new: somebody else's link in a shared folder must not be followed.
+    The name is random and the file new: a symbolic link in a shared folder must not be followed.
     """
     import tempfile
 

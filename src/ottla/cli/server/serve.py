@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 _EXIT_IN_A_HURRY: Final = 143
 _EXPOSURES_FILE: Final = "dmqp.json"
 _FAULTS_WARNING: Final = (
-    "ottla: WARNING: FAULTS ARE ENABLED: whoever reaches /v1/faults can make this broker fail. For tests only."
+    "ottla: WARNING: FAULTS ARE ENABLED: every client of /v1/faults can make this broker fail. For tests only."
 )
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
 class _Wishes(NamedTuple):
-    """What is said on the command line alone."""
+    """Options that exist only on the command line."""
 
     enable_faults: bool = False
     ephemeral: bool = False
@@ -239,7 +239,7 @@ async def serve_until_stopped(
     dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     say_ready(broker, http)
     await broker.dispatcher.load_all()
-    # If nothing is exposed, nobody waits for this.
+    # If nothing is exposed, no client waits for this.
     dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
     if http is not None:
         http.start()
@@ -300,7 +300,7 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
 
 
 async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor | None:
-    """For want of descriptors, say, it cannot even be imported: that harms nobody who uses Kafka."""
+    """Without file descriptors, for example, it cannot be imported: Kafka clients are not affected."""
     try:
         return await _open_dmqp(broker, config)
     except (ImportError, OSError) as failed:
@@ -327,7 +327,7 @@ def _stop_soon(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None
 def _calm_garbage_collection() -> None:
     """What is loaded stays, and need not be looked through again and again while a long request is answered.
 
-    With Python's own settings that takes longer than the request, and nobody is served meanwhile.
+    With Python's own settings that takes longer than the request, and blocks other requests meanwhile.
     """
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)

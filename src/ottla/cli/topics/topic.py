@@ -80,7 +80,7 @@ Examples:
 @click.option("--if-not-exists", is_flag=True, help="Ignore topics that already exist.")
 @click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
-def create(names: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def create(names: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     """Create topics."""
     new = [
         NewTopic(
@@ -190,7 +190,7 @@ Examples:
 @click.option("--unset", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
-def alter(name: str, *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
+def alter(name: str, *, reach: Reach, **options: Any) -> None:
     """Add partitions to a topic or change its configs.
 
     Adding partitions changes which partition a key maps to.

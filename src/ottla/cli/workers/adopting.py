@@ -118,7 +118,7 @@ def _entries(view: CatalogView) -> Iterator[Entry]:
 
 
 def _state(folder: Path, topic: Topic, partition: int) -> PartitionState:
-    """Led by nobody yet: its leader comes in a new epoch, later than all that are in the log."""
+    """Without a leader: the first one gets a later epoch than all in the log."""
     noted = folder / f"{topic.name}-{partition}" / LEADER_EPOCHS
     epochs = read_epochs(noted) if noted.exists() else []
     epoch = max((each for each, _ in epochs), default=0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.http.server import HttpServer
 
 _PATIENCE_S: Final = 30.0
-"""With a supervisor that is there and silent. Nobody else leads meanwhile, so nothing is at stake but time."""
+"""The timeout for an unresponsive supervisor. No other leader is elected meanwhile, so it may be long."""
 _MOST_UNTIL_SETTLED_S: Final = 10.0
 _LOOK_AGAIN_S: Final = 0.01
 

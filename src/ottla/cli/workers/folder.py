@@ -25,7 +25,7 @@ _LOOK_AGAIN_S: Final = 0.05
 
 class WorkersFolder:
     def __init__(self, path: Path, count: int, *, adopts: bool = False, sealer: Sealer | None = None) -> None:
-        """Locked from now on. DataDirError if so many workers cannot be served from it.
+        """Locks the folder. Raises DataDirError if it does not fit this number of workers.
 
         `adopts`: the folder of one broker becomes that of workers; its catalog may have been sealed.
         """
@@ -67,7 +67,7 @@ def _refuse_others(path: Path) -> None:
 
 
 def _wait_for_former_workers(path: Path) -> None:
-    """Those of a supervisor that was killed end by themselves, and hold their folders until they have."""
+    """Workers of a killed supervisor exit automatically, and hold their folders until then."""
     deadline = time.monotonic() + _PATIENCE_S
     for folder in sorted(path.glob("worker-*")):
         while True:

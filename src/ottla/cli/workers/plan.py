@@ -137,7 +137,7 @@ def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Confi
 
 
 def _own_audit(settings: Settings, number: int) -> SecurityConfig:
-    """A file of its own for each worker: each writes a hash chain."""
+    """A separate file for each worker: each writes a hash chain."""
     path = settings.security.audit_file
     if path is None or (path.exists() and not path.is_file()):
         return settings.security

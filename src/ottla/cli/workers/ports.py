@@ -1,6 +1,6 @@
-"""The ports of all workers, bound by their supervisor: a worker that is started anew finds its own as it was.
+"""The ports of all workers, bound by their supervisor: a restarted worker gets the same ports.
 
-Whoever connects in between waits in the kernel's queue, and nobody else can take the port.
+Connections made in between wait in the kernel's backlog, and no other process can take the port.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One worker as its supervisor sees it: started, ready, ended, started anew."""
+"""A worker from its supervisor's view: started, ready, exited, restarted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _STEADY_S: Final = 10.0
-"""A worker that has run for so long is started anew at once; one that ends sooner, after a pause that grows."""
+"""A worker that has run for this long is restarted at once; one that exits sooner, with exponential backoff."""
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 10.0
 _SLACK_S: Final = 10.0
@@ -52,7 +52,7 @@ class Worker:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 pass_fds=plan.descriptors,
-                # An interrupt from the terminal is for the supervisor to pass on, in order. Not a session of its own:
+                # The supervisor passes on interrupts from the terminal, in order. Not a separate session:
                 # the kernel may share out its time by sessions, and a worker waits for another's turn then.
                 process_group=0,
             )
@@ -67,7 +67,7 @@ class Worker:
         self.facts = msgspec.json.decode(told)
 
     async def keep_running(self) -> None:
-        """Start it anew whenever it ends."""
+        """Restart it whenever it exits."""
         loop = asyncio.get_running_loop()
         pause_s = _FIRST_PAUSE_S
         while True:

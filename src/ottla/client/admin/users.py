@@ -7,6 +7,8 @@ import hashlib
 import secrets
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from ottla.client.admin.asking import Asking
 from ottla.client.errors import raise_for
 from ottla.core.security import ScramMechanism
@@ -22,6 +24,8 @@ from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScra
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ottla.wire.messages.describe_user_scram_credentials import CredentialInfo
+
 DEFAULT_ITERATIONS: Final = 4096
 _SALT_BYTES: Final = 24
 _HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
@@ -30,6 +34,8 @@ _HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_S
 class ScramInfo(NamedTuple):
     mechanism: ScramMechanism
     iterations: int
+    expires_ms: int | None = None
+    """When it expires, in milliseconds since 1970; None for never. Ottla's brokers only."""
 
 
 class QuotaEntry(NamedTuple):
@@ -46,7 +52,7 @@ class UserAdmin(Asking):
         found: dict[str, list[ScramInfo]] = {}
         for each in response.results:
             raise_for(each.error_code, f"user {each.user!r}", each.error_message)
-            found[each.user] = [ScramInfo(ScramMechanism(i.mechanism), i.iterations) for i in each.credential_infos]
+            found[each.user] = [_info(info) for info in each.credential_infos]
         return dict(sorted(found.items()))
 
     async def set_password(
@@ -55,12 +61,33 @@ class UserAdmin(Asking):
         password: str,
         mechanisms: Iterable[ScramMechanism] = (ScramMechanism.SCRAM_SHA_512, ScramMechanism.SCRAM_SHA_256),
         iterations: int = DEFAULT_ITERATIONS,
+        *,
+        expires_ms: int | None = None,
     ) -> None:
-        """Set a user's password; creates the user if necessary. The password does not leave this machine."""
+        """Set a user's password; creates the user if necessary. The password does not leave this machine.
+
+        `expires_ms`: when it expires, in milliseconds since 1970; 0 for never, None for as the broker is configured.
+        Apache Kafka ignores it.
+        """
         upsertions = [
-            await asyncio.to_thread(_upsertion, user, mechanism, password, iterations) for mechanism in mechanisms
+            replace(
+                await asyncio.to_thread(_upsertion, user, mechanism, password, iterations),
+                expires_timestamp_ms=-1 if expires_ms is None else expires_ms,
+            )
+            for mechanism in mechanisms
         ]
         await self._alter_user(user, AlterUserScramCredentialsRequest(deletions=(), upsertions=tuple(upsertions)))
+
+    async def set_password_expiry(self, user: str, expires_ms: int) -> None:
+        """Change when a user's password expires: milliseconds since 1970, or 0 for never. Apache Kafka refuses this."""
+        mechanisms = [info.mechanism for info in (await self.list_users()).get(user, ())] or list(ScramMechanism)[:1]
+        upsertions = tuple(
+            ScramCredentialUpsertion(
+                name=user, mechanism=each, iterations=0, salt=b"", salted_password=b"", expires_timestamp_ms=expires_ms
+            )
+            for each in mechanisms
+        )
+        await self._alter_user(user, AlterUserScramCredentialsRequest(deletions=(), upsertions=upsertions))
 
     async def delete_user(self, user: str, mechanisms: Iterable[ScramMechanism] | None = None) -> None:
         """Delete these SCRAM credentials of a user, or all of them."""
@@ -99,6 +126,11 @@ class UserAdmin(Asking):
         response = await self._ask_controller(request, lambda answer: (each.error_code for each in answer.entries))
         [result] = response.entries
         raise_for(result.error_code, "cannot alter the quota", result.error_message)
+
+
+def _info(told: CredentialInfo) -> ScramInfo:
+    expires_ms = told.expires_timestamp_ms
+    return ScramInfo(ScramMechanism(told.mechanism), told.iterations, expires_ms if expires_ms >= 0 else None)
 
 
 def _upsertion(user: str, mechanism: ScramMechanism, password: str, iterations: int) -> ScramCredentialUpsertion:

@@ -97,6 +97,7 @@ class Admin:
 
     list_users = _blocking(AsyncAdmin.list_users)
     set_password = _blocking(AsyncAdmin.set_password)
+    set_password_expiry = _blocking(AsyncAdmin.set_password_expiry)
     delete_user = _blocking(AsyncAdmin.delete_user)
     list_acls = _blocking(AsyncAdmin.list_acls)
     create_acls = _blocking(AsyncAdmin.create_acls)

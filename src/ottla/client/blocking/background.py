@@ -55,7 +55,7 @@ class Background:
             future.cancel()
             raise
 
-    def do(self, function: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401
+    def do(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a plain function in the background loop."""
 
         async def done() -> T:

@@ -80,7 +80,7 @@ class Consumer(Generic[K, V]):
         with self._taking:
             return self._background.call(self._consumer.poll(max_records, timeout_ms))
 
-    def fetch_arrow(self, **limits: Any) -> pa.Table:  # noqa: ANN401
+    def fetch_arrow(self, **limits: Any) -> pa.Table:
         """The fetched records as columns; see the async consumer for the limits."""
         with self._taking:
             return self._background.call(self._consumer.fetch_arrow(**limits))

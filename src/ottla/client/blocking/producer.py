@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Generic
 
 from ottla.client.blocking.background import Background
 from ottla.client.blocking.options import BlockingProducerOptions, split
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ottla.client.group.interface import GroupProgress
     from ottla.client.producer.accumulator import Delivery
+    from ottla.client.producer.columns import TableDelivery
     from ottla.client.serializers import Serializer
     from ottla.records.encode import Headers
 
@@ -78,7 +79,7 @@ class Producer(Generic[K, V]):
             self._producer.send(topic, value, key=key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
         )
 
-    def send_arrow(self, topic: str, table: pa.Table | pa.RecordBatch) -> Any:  # noqa: ANN401
+    def send_arrow(self, topic: str, table: pa.Table | pa.RecordBatch) -> TableDelivery:
         """Send the rows of a table: its columns `value`, `key`, `headers`, `timestamp` and `partition`."""
         return self._background.call(self._producer.send_arrow(topic, table))
 

@@ -75,12 +75,12 @@ class Question(NamedTuple, Generic[ResponseT]):
     max_version: int | None = None
 
 
-async def ask(router: Router, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says
+async def ask(router: Router, question: Question[ResponseT]) -> ResponseT:
     """The coordinator's successful response; retriable errors are retried."""
     return (await ask_over(router, question))[0]
 
 
-async def ask_over(router: Router, question: Question[Any]) -> tuple[Any, Connection]:
+async def ask_over(router: Router, question: Question[ResponseT]) -> tuple[ResponseT, Connection]:
     """The same, with the connection."""
     patience = Patience(router)
     failed: ClientError

@@ -9,7 +9,7 @@ coordinator before the first write.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.client.errors import ClientError, ProducerFenced, TransactionFailed
 from ottla.client.producer.batch import NOBODY, Identity
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from ottla.client.group.interface import GroupProgress
     from ottla.client.producer.partition_queue import PartitionQueue
     from ottla.client.producer.sender import Sender
+    from ottla.wire.declare import Response
+
+ResponseT = TypeVar("ResponseT", bound="Response")
 
 
 class Transactions:
@@ -203,5 +206,5 @@ class Transactions:
         """Whether the coordinator may have aborted on timeout, not fenced: the abort then returns the next epoch."""
         return self._flow.joins_by_writing and refused.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
-    async def _ask(self, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says
+    async def _ask(self, question: Question[ResponseT]) -> ResponseT:
         return await ask(self._sender.router, question)

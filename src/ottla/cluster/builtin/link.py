@@ -11,7 +11,7 @@ import threading
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,6 +28,7 @@ from ottla.cluster.builtin.messages import (
     Look,
     LookOut,
     Misfit,
+    Told,
     Welcome,
     framed,
     pack,
@@ -179,7 +180,7 @@ class CatalogLink:
             for listener in self._listeners:
                 listener(Session.LOST)
 
-    def _told(self, message: Any) -> None:  # noqa: ANN401 - what `read_told` gives
+    def _told(self, message: Told) -> None:
         match message:
             case Welcome():
                 self.session_id = message.session_id

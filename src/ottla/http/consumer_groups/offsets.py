@@ -68,9 +68,9 @@ async def commit(call: Call, group_id: str, offsets: Mapping[Place, int]) -> Non
         topics=tuple(OffsetCommitRequestTopic(name=name, partitions=tuple(parts)) for name, parts in by_topic.items()),
     )
     answer = await call.ask(request, _BY_NAME)
-    for topic in answer.topics:
-        for part in topic.partitions:
-            raise_refusal(part.error_code)
+    for answered in answer.topics:
+        for result in answered.partitions:
+            raise_refusal(result.error_code)
 
 
 async def checked(broker: Broker, given: Collection[GivenOffset]) -> dict[Place, int]:

@@ -39,14 +39,14 @@ async def is_share_group(call: Call, group_id: str) -> bool:
         return call.broker.is_share_group(group_id)
     request = ShareGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False)
     [described] = (await call.ask(request)).groups
-    return described.error_code == ErrorCode.NONE  # type: ignore[no-any-return]
+    return described.error_code == ErrorCode.NONE
 
 
 async def describe_share_group(call: Call, group_id: str) -> DescribedGroup:
     request = ShareGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False)
     [described] = (await call.ask(request)).groups
     raise_refusal(described.error_code, described.error_message)
-    return described  # type: ignore[no-any-return]
+    return described
 
 
 def share_members(described: DescribedGroup) -> list[GroupMember]:
@@ -88,6 +88,6 @@ async def move_share_group(call: Call, group_id: str, offsets: Mapping[Place, in
     )
     answer = await call.ask(AlterShareGroupOffsetsRequest(group_id=group_id, topics=topics))
     raise_refusal(answer.error_code, answer.error_message)
-    for topic in answer.responses:
-        for part in topic.partitions:
-            raise_refusal(part.error_code, part.error_message)
+    for answered in answer.responses:
+        for result in answered.partitions:
+            raise_refusal(result.error_code, result.error_message)

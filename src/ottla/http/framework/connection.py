@@ -166,7 +166,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._head_timer = self._write_timer = None
 
 
-def _health_only(app: ASGIApp) -> Any:  # noqa: ANN401 - uvicorn's and Starlette's types differ in name only
+def _health_only(app: ASGIApp) -> object:
     async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] in _ALWAYS_ANSWERED:
             await app(scope, receive, send)

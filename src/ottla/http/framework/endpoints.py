@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from ottla.http.config import HttpConfig
     from ottla.http.framework.stats import HttpStats
     from ottla.http.login.authentication import Login
-    from ottla.wire.declare import Request as KafkaRequest
+    from ottla.wire.codec import RequestFor
+    from ottla.wire.declare import Response as KafkaResponse
 
+ResponseT = TypeVar("ResponseT", bound="KafkaResponse")
 T = TypeVar("T")
 
 _logger: Final = logging.getLogger(__name__)
@@ -120,7 +122,7 @@ class Call:
         self.may = self._client.may
         self.check = self._client.check
 
-    async def ask(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+    async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         """The response of the broker's handler, or of the responsible node."""
         self._check_login()
         answer = await self._client.ask(request, version)
@@ -133,7 +135,7 @@ class Call:
         if holds is not None and not holds():
             raise LoginEnded("the session has expired, or the user was deleted; log in again")
 
-    async def ask_here(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+    async def ask_here(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         """Of this node only."""
         self._client.forwards = False
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import inspect
@@ -19,7 +19,7 @@ _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)
 _UNKNOWN_VALUE: Final = re.compile(r"Invalid enum value '?(?P<name>.*?)'?", re.DOTALL)
 
 
-def explained(wrong: msgspec.ValidationError, kind: Any) -> str:  # noqa: ANN401 - whatever was to be read
+def explained(wrong: msgspec.ValidationError, kind: object) -> str:
     """msgspec's message, with the valid names or values."""
     text = str(wrong)
     if len(text) > _LONGEST:
@@ -41,7 +41,7 @@ def _instead(given: str, known: list[str]) -> str:
 
 
 @cache
-def _described(kind: Any) -> inspect.Type:  # noqa: ANN401 - whatever was to be read
+def _described(kind: object) -> inspect.Type:
     return inspect.type_info(kind)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
 
-from ottla.core.security import LoginFailed
+from ottla.core.security import LoginFailed, PasswordExpired
 from ottla.http.framework.connection import CERTIFICATE
 from ottla.http.framework.endpoints import IDENTITY, LOGIN_HOLDS, Identity
 from ottla.http.framework.problems import Problem, problem_response
@@ -109,6 +109,8 @@ class Login:
     async def by_password(self, user: str, password: str, peer: str) -> Identity:
         try:
             return Identity(await self._logins.by_password(user, password, peer))
+        except PasswordExpired as expired:
+            raise LoginRefused(str(expired)) from None
         except LoginFailed:
             raise LoginRefused("the login failed") from None
 

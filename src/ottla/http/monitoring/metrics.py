@@ -134,6 +134,9 @@ def _audit(broker: Broker) -> Iterator[Family]:
     for target in audit.targets:
         dropped.add(target.dropped, target=target.name)
     yield dropped
+    waiting = gauge("ottla_audit_waiting_lines", "Audit lines that are not in the audit file yet.")
+    waiting.add(audit.waiting)
+    yield waiting
     suppressed = counter("ottla_audit_suppressed_lines", "Audit lines beyond the rate limit of an address.")
     suppressed.add(audit.suppressed)
     yield suppressed
@@ -220,7 +223,18 @@ async def _groups(call: Call) -> tuple[Family, ...]:
     memory.add(budget.held_bytes)
     refused = counter("ottla_group_requests_too_large", "Group requests rejected because of their size.")
     refused.add(budget.refused)
-    return members, lags, memory, refused
+    return members, lags, memory, refused, *_transaction_memory(call.broker)
+
+
+def _transaction_memory(broker: Broker) -> tuple[Family, Family]:
+    # A broker that has served no transaction has no coordinator yet: asking for it would load one.
+    coordinator = broker.__dict__.get("transactions")
+    memory = gauge("ottla_transactions_memory_bytes", "Memory of transactional ids and their partitions, estimated.")
+    refused = counter("ottla_transaction_requests_too_large", "Requests of transactions refused because of their size.")
+    if coordinator is not None:
+        memory.add(coordinator.rules.memory.held_bytes)
+        refused.add(coordinator.rules.memory.refused)
+    return memory, refused
 
 
 ENDPOINTS: Final = (

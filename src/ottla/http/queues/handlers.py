@@ -17,7 +17,7 @@ import base64
 import hmac
 import logging
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -284,7 +284,7 @@ def mounted(queues: ASGIApp, others: ASGIApp) -> ASGIApp:
     return app
 
 
-def _json(content: Any, status: int = 200) -> Response:  # noqa: ANN401 - whatever can be JSON
+def _json(content: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(content), status, media_type="application/json")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -35,7 +35,7 @@ def parse_path(text: str) -> Path:
     return tuple(steps)
 
 
-def at_path(document: Any, path: Path) -> object:  # noqa: ANN401 - any JSON
+def at_path(document: object, path: Path) -> object:
     """The value there, or one that equals nothing."""
     for step in path:
         if isinstance(step, int):

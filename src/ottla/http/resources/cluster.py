@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal
 
 from ottla import __version__
 from ottla.broker.interfaces.in_process_requests import raise_refusal
@@ -171,7 +171,7 @@ async def _disk(call: Call, node: int) -> DescribeLogDirsResult | None:
     raise_refusal(answer.error_code)
     [disk] = answer.results
     raise_refusal(disk.error_code)
-    return cast("DescribeLogDirsResult", disk)
+    return disk
 
 
 class LogDirPartition(Struct, frozen=True, kw_only=True):

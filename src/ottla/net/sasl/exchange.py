@@ -52,6 +52,9 @@ class Verifier(Protocol):
     def stored_key(self) -> bytes: ...
     @property
     def server_key(self) -> bytes: ...
+    @property
+    def expires_ms(self) -> int | None:
+        """When it expires, in milliseconds since 1970; None for never."""
 
 
 class FoundToken(NamedTuple):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.security import LoginFailed
 from ottla.net.sasl.exchange import LoggedIn
-from ottla.net.sasl.scram import knows_password
+from ottla.net.sasl.scram import expires_s, knows_password
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla.net.sasl.decoys import Decoys
-    from ottla.net.sasl.exchange import FindVerifier, Step
+    from ottla.net.sasl.exchange import FindVerifier, Step, Verifier
 
 _MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 _MOST_REMEMBERED: Final = 1000
@@ -27,22 +29,23 @@ class Passwords:
     keyed digest, with a random key of this process.
     """
 
-    def __init__(self, find: FindVerifier, decoys: Decoys) -> None:
+    def __init__(self, find: FindVerifier, decoys: Decoys, now_ms: Callable[[], int]) -> None:
         self._find = find
         self._decoys = decoys
+        self._now_ms = now_ms
         self._key = secrets.token_bytes(32)
         self._right: dict[str, tuple[bytes, bytes]] = {}
         self._lock = threading.Lock()
 
     def is_remembered(self, user: str, password: str) -> bool:
-        found = self._stored_key(user)
+        found = self.fingerprint(user)
         remembered = self._right.get(user)
         if found is None or remembered is None or found != remembered[0]:
             return False
         return hmac.compare_digest(self._digest(user, password), remembered[1])
 
     def is_right(self, user: str, password: str) -> bool:
-        """Slow, regardless of the result and whether the user exists."""
+        """Slow, regardless of the result and whether the user exists. An expired password may be right."""
         for mechanism in _MECHANISMS:
             verifier = self._find(user, mechanism)
             if verifier is not None:
@@ -54,15 +57,22 @@ class Passwords:
         return False
 
     def fingerprint(self, user: str) -> bytes | None:
-        """A value that changes with the user's password; None for an unknown user."""
-        return self._stored_key(user)
+        """A value that changes with the user's password; None for an unknown user, or an expired password."""
+        verifier = self._verifier(user)
+        if verifier is None or (verifier.expires_ms is not None and verifier.expires_ms <= self._now_ms()):
+            return None
+        return verifier.stored_key
 
-    def _stored_key(self, user: str) -> bytes | None:
-        for mechanism in _MECHANISMS:
-            verifier = self._find(user, mechanism)
-            if verifier is not None:
-                return verifier.stored_key
-        return None
+    def is_known(self, user: str) -> bool:
+        return self._verifier(user) is not None
+
+    def expires_s(self, user: str) -> float | None:
+        """When the user's password expires; None for never."""
+        verifier = self._verifier(user)
+        return None if verifier is None else expires_s(verifier)
+
+    def _verifier(self, user: str) -> Verifier | None:
+        return next(filter(None, (self._find(user, mechanism) for mechanism in _MECHANISMS)), None)
 
     def _remember(self, user: str, stored_key: bytes, password: str) -> None:
         with self._lock:
@@ -85,7 +95,7 @@ class Plain:
         user, password = parse(message)
         if not self._passwords.is_right(user, password):
             raise LoginFailed(f"wrong password for user {user!r}")
-        return LoggedIn(user)
+        return LoggedIn(user, expires_s=self._passwords.expires_s(user))
 
 
 def parse(message: bytes) -> tuple[str, str]:

@@ -44,6 +44,7 @@ class MadeVerifier:
     iterations: int
     stored_key: bytes = field(repr=False)
     server_key: bytes = field(repr=False)
+    expires_ms: int | None = None
 
 
 def make_verifier(mechanism: str, password: str, iterations: int = DEFAULT_ITERATIONS) -> MadeVerifier:
@@ -70,6 +71,10 @@ def knows_password(mechanism: str, verifier: Verifier, password: str) -> bool:
         salted(mechanism, password, verifier.salt, verifier.iterations),
     )
     return hmac.compare_digest(made.stored_key, verifier.stored_key)
+
+
+def expires_s(verifier: Verifier) -> float | None:
+    return None if verifier.expires_ms is None else verifier.expires_ms / 1000
 
 
 def digest_size(mechanism: str) -> int:
@@ -145,7 +150,7 @@ class Scram:
             raise LoginFailed(f"wrong password for user {begun.user!r}")
         answer = b"v=" + base64.b64encode(hmac.digest(verifier.server_key, signed, self._hash))
         if begun.token is None:
-            return LoggedIn(begun.user, answer)
+            return LoggedIn(begun.user, answer, expires_s(verifier))
         return LoggedIn(begun.token.owner, answer, begun.token.expires_s, token_id=begun.token.token_id)
 
 

@@ -62,7 +62,7 @@ class Done:
 
 
 class Archiver:
-    """Of one topic. Whoever calls it holds the place."""
+    """The archive of one topic. The caller holds its lock."""
 
     def __init__(self, link: Background, topic: str, place: Place, hold: Hold, rules: Rules) -> None:
         self._link = link

@@ -57,7 +57,7 @@ class HistoryCluster(Cluster):
             if all(each.start >= earliest[each.at] for each in live):
                 break
             self._known.clear()
-        # What neither of them has is lost, and whoever reads the ranges says so.
+        # Records that neither has are lost; the reader of the ranges reports that.
         return divided
 
     def _divided(self, whole: OffsetRange) -> Iterator[OffsetRange]:

@@ -20,11 +20,12 @@ from ottla.spark.archive.errors import ArchiveInUse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import pyarrow as pa
     from obstore.store import ObjectStore
 
 _LEASE: Final = "_lease.json"
 LEASE_S: Final = 60.0
-"""A lease that is not renewed for so long may be taken over."""
+"""A lease that was not renewed for this long may be taken over."""
 
 
 class ObjectPlace:
@@ -45,7 +46,7 @@ class ObjectPlace:
             if each["path"].endswith(".parquet")
         }
 
-    def open(self, name: str) -> Any:  # noqa: ANN401
+    def open(self, name: str) -> pa.NativeFile:
         try:
             return RangedFile(self._store, name, obstore.head(self._store, name)["size"])
         except NotFoundError as gone:
@@ -69,7 +70,7 @@ class ObjectPlace:
 
 
 class RangedFile(io.RawIOBase):
-    """An object to read from at any place; only what is asked for is fetched."""
+    """A random-access reader of an object; it fetches only the requested ranges."""
 
     def __init__(self, store: ObjectStore, name: str, size: int) -> None:
         self._store = store
@@ -159,6 +160,6 @@ class _Lease:
         except (PreconditionError, NotFoundError, FileNotFoundError):
             raise ArchiveInUse("another archiver has taken over") from None
 
-    def _put(self, mode: Any) -> None:  # noqa: ANN401 - obstore's own
+    def _put(self, mode: object) -> None:
         content = json.dumps({"holder": self._name, "until": self._clock() + LEASE_S}).encode()
         self._tag = obstore.put(self._store, _LEASE, content, mode=mode)["e_tag"]

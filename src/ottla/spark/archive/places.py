@@ -7,13 +7,16 @@ import os
 import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.errors import ConfigError
 from ottla.spark.archive.errors import ArchiveInUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
 
 _SCRATCH: Final = "_scratch"
 _LOCK: Final = "_lock"
@@ -25,13 +28,13 @@ class Place(Protocol):
     def sizes(self) -> dict[str, int]:
         """All files that are published, with their sizes."""
 
-    def open(self, name: str) -> Any:  # noqa: ANN401 - what pyarrow takes for a file
+    def open(self, name: str) -> pa.NativeFile:
         """Raises FileNotFoundError if it is gone."""
 
     def remove(self, name: str) -> None:
         """May be repeated."""
 
-    def held(self) -> Any:  # noqa: ANN401 - a context manager, which mypy need not know more about
+    def held(self) -> AbstractContextManager[Hold]:
         """Be the only one that writes; what is given is used to publish."""
 
 
@@ -45,7 +48,7 @@ class Hold(Protocol):
         """All of it is there under this name, and stays, or nothing is."""
 
     def confirm(self) -> None:
-        """Raises ArchiveInUse if somebody else has the right by now."""
+        """Raises ArchiveInUse if another process holds the lease now."""
 
 
 class FolderPlace:
@@ -61,7 +64,7 @@ class FolderPlace:
                 continue  # merged into another in between
         return found
 
-    def open(self, name: str) -> Any:  # noqa: ANN401
+    def open(self, name: str) -> pa.NativeFile:
         return (self._folder / name).open("rb")
 
     def remove(self, name: str) -> None:

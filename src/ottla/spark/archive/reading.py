@@ -26,8 +26,8 @@ _ATTEMPTS: Final = 10
 
 
 def archived_rows(wanted: OffsetRange, options: SourceOptions, maker: RowMaker) -> Iterator[pa.RecordBatch]:
-    """The rows of this range. What is not there raises DataLoss or is passed over, as failOnDataLoss says."""
-    assert options.archive is not None  # noqa: S101 - or there would be no range of it
+    """The rows of this range. Missing records raise DataLoss or are skipped, depending on failOnDataLoss."""
+    assert options.archive is not None  # noqa: S101 - otherwise it has no ranges
     place = place_of(options.archive, wanted.at.topic)
     columns = sorted({*maker.names, "offset"})
     with ExitStack() as open_files:

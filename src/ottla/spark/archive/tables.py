@@ -94,13 +94,13 @@ def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting, SCHEMA)
 
 
-def topic_id_of(file: Any) -> bytes:  # noqa: ANN401 - a path, or an open file
+def topic_id_of(file: object) -> bytes:
     """Of which topic the records are."""
     metadata = pq.read_schema(file).metadata or {}
     return bytes.fromhex(metadata.get(TOPIC_ID, b"").decode())
 
 
-def read(file: Any, start: int, end: int, columns: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+def read(file: object, start: int, end: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """The rows from one offset to below another; of the row groups only those that hold some are read."""
     parquet = pq.ParquetFile(file)
     wanted = []
@@ -118,7 +118,7 @@ def read(file: Any, start: int, end: int, columns: list[str]) -> Iterator[pa.Rec
             yield batch.filter(pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end)))
 
 
-def first_offset_since(file: Any, time_ms: int, start: int) -> int | None:  # noqa: ANN401
+def first_offset_since(file: object, time_ms: int, start: int) -> int | None:
     """The first offset, from `start` on, of a record as new as this."""
     parquet = pq.ParquetFile(file)
     column = SCHEMA.get_field_index("timestamp")

@@ -49,7 +49,7 @@ def publish_fetched(hold: Hold, span: Span, batches: list[pa.RecordBatch], topic
 
 
 def remove_leftovers(place: Place) -> None:
-    """What does not count: nobody reads it, but tools that know nothing of the rules would."""
+    """Invalid files: this module ignores them, but other tools would read them."""
     for name in contents_of(place.sizes()).leftovers:
         place.remove(name)
 

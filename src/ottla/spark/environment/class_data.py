@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ottla.core.java import Java
 
 _SETTLED_S: Final = 15.0
-"""The JVM writes an archive while it ends, for seconds; one that was not touched for so long is whole."""
+"""The JVM takes seconds to write an archive when it exits; one that was not modified for this long is complete."""
 
 
 def java_options(java: Java, spark_version: str, cache: Path) -> list[str]:
@@ -24,7 +24,7 @@ def java_options(java: Java, spark_version: str, cache: Path) -> list[str]:
     if archive.exists():
         return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
     cache.mkdir(parents=True, exist_ok=True)
-    # Each JVM writes one of its own: two that end at once would write into each other's.
+    # Each JVM writes a separate file: two that exit at once would corrupt a shared one.
     return [f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 

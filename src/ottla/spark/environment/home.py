@@ -1,7 +1,7 @@
 """A home for Spark from which its Python processes import the pyspark that is installed, with its compiled files.
 
 Spark puts the archive `python/lib/pyspark.zip` of its home before everything else on the path of these processes. It
-holds sources alone, and each process that begins compiles them anew: half a second of work for each kind of process,
+contains only sources, and each new process compiles them again: half a second of work for each kind of process,
 and for each streaming query.
 """
 
@@ -38,7 +38,7 @@ def home_without_archive(config: Mapping[str, str], package: Path, cache: Path) 
         try:
             yield
         finally:
-            # Of use to nobody else: a program that is started from here may have another Spark.
+            # For this process only: a child process may use another Spark.
             del os.environ[_HOME]
 
 

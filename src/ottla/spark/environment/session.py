@@ -45,9 +45,7 @@ def session(
     except ImportError:
         raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'") from None
     if not _MASTER.fullmatch(master):
-        raise SessionError(
-            f"{master!r} is no Spark master; it is such as local[*], spark://host:7077 or sc://host:15002"
-        )
+        raise SessionError(f"{master!r} is not a Spark master; use e.g. local[*], spark://host:7077 or sc://host:15002")
     if master.startswith("sc://"):
         return _connected(SparkSession.builder.remote(master).getOrCreate())
     settings = {

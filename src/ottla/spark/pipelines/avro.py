@@ -12,9 +12,11 @@ from ottla.spark.pipelines.evolution.types import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 _CONTAINER: Final = b"Obj\x01"
 _FRAME_BYTES: Final = 5
@@ -30,7 +32,7 @@ class AvroDecoder:
         self._is_framed = is_framed
         self._arrow_type: pa.DataType | None = None
 
-    def output_ddl(self, raw: DataFrame) -> Any:  # noqa: ANN401 - Spark's StructType
+    def output_ddl(self, raw: DataFrame) -> StructType:
         import pyarrow as pa
         from pyspark.sql.types import StringType, StructField, StructType
 
@@ -72,7 +74,7 @@ class AvroDecoder:
 
         return decode
 
-    def _read(self, fastavro: Any, schema: Any, value: bytes) -> dict[str, Any]:  # noqa: ANN401
+    def _read(self, fastavro: ModuleType, schema: object, value: bytes) -> dict[str, Any]:
         if value.startswith(_CONTAINER):
             [row] = fastavro.reader(io.BytesIO(value), reader_schema=schema)
             return row  # type: ignore[no-any-return]
@@ -94,15 +96,16 @@ def container_schema(value: bytes) -> str | None:
     return json.dumps(imported_fastavro().reader(io.BytesIO(value)).writer_schema)
 
 
-def imported_fastavro() -> Any:  # noqa: ANN401 - a module
+def imported_fastavro() -> ModuleType:
     try:
         import fastavro
     except ImportError:
         raise ConfigError("Avro needs the package fastavro; run: pip install 'ottla[pipelines]'") from None
-    return fastavro
+    module: ModuleType = fastavro
+    return module
 
 
-def _without_uuids(schema: Any) -> Any:  # noqa: ANN401 - Avro's JSON
+def _without_uuids(schema: object) -> Any:  # noqa: ANN401 - Avro's JSON
     """As text, which they are in a column."""
     if isinstance(schema, dict):
         return {key: _without_uuids(each) for key, each in schema.items() if each != "uuid" or key != "logicalType"}

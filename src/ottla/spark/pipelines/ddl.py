@@ -26,7 +26,7 @@ def columns(ddl: str) -> dict[str, str]:
     for part in split_outside(ddl):
         match = _FIELD.fullmatch(part.strip())
         if match is None:
-            raise ConfigError(f"{part.strip()!r} is no column; write a name and a type, such as: id bigint")
+            raise ConfigError(f"{part.strip()!r} is not a column; write a name and a type, for example: id bigint")
         name = match["quoted"] or match["plain"]
         if name.lower() in map(str.lower, found):
             raise ConfigError(f"the column {name} is there twice")

@@ -35,7 +35,7 @@ class Source:
     event_time: str | None = None
     watermark: str | None = None
     max_event_time_ahead_ms: int | None = None
-    """Records whose event time is further ahead of their own timestamp are dead letters."""
+    """Records whose event time is further ahead of the record timestamp are dead letters."""
     dead_letters: str = NO_DEAD_LETTERS
     nulls: Nulls = "dead-letter"
     key: tuple[str, ...] = ()

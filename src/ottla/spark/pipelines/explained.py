@@ -42,7 +42,7 @@ def stateful_parts(explained: str) -> list[str]:
         is_stateful = _STATEFUL.match(node.text) and any(_STREAM.search(each.text) for each in below)
         if is_stateful or (node.text.startswith("Join") and _joins_streams(nodes, at)):
             found.append(" <- ".join([node.text, *_makers(node, below)]))
-    # A watermark by itself remembers nothing; with an operator that does, its column matters.
+    # A watermark alone is stateless; with a stateful operator, its column matters.
     return [] if all(part.startswith(_WATERMARK) for part in found) else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.spark.pipelines.ddl import columns
 
@@ -74,7 +74,7 @@ def _certain(suspects: list[str], nulls: Sequence[str], wanted: Mapping[str, str
     return suspects if len(suspects) == 1 or len(nulls) < len(wanted) else []
 
 
-def _fits(value: Any, kind: str) -> bool:  # noqa: ANN401 - of JSON
+def _fits(value: object, kind: str) -> bool:
     if value is None or kind in ("string", "variant"):
         return True
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -52,7 +52,7 @@ class Mistakes:
 
 
 class Fields:
-    """One table of the file. Keys that were not read by the time of `finish` are unknown."""
+    """One table of the file. Keys that were not read before `finish` are unknown keys."""
 
     def __init__(self, given: Mapping[str, Any], path: tuple[str, ...], mistakes: Mistakes) -> None:
         self._given = given

@@ -68,7 +68,7 @@ class PastReading:
         self._span = {"startingTimestamp": str(from_ms), "endingTimestamp": str(to_ms)}
         self._data_dir = data_dir
 
-    def load(self, spark: SparkSession, source: Source, group: str) -> DataFrame:  # noqa: ARG002 - nobody is told
+    def load(self, spark: SparkSession, source: Source, group: str) -> DataFrame:  # noqa: ARG002 - no group to report to
         options = {"subscribe": ",".join(source.topics), "includeHeaders": "true", **self._span}
         options["startingOffsetsByTimestampStrategy"] = "latest"
         options |= {f"kafka.{name}": value for name, value in self._kafka.items()}
@@ -116,7 +116,7 @@ def dead_letters_query(source: Source) -> str:
 def _all_rows(
     spark: SparkSession, pipeline: Pipeline, group: str, reading: Reading, observed: Collection[str]
 ) -> dict[str, DataFrame]:
-    """Every sink has frames of its own: each is a query by itself, with its own place in the topics."""
+    """Every sink has separate frames: each is a separate query, with its own offsets."""
     frames: dict[str, DataFrame] = {}
 
     def keep(name: str, frame: DataFrame) -> None:

@@ -27,7 +27,7 @@ _MOST_FIELDS: Final = 500
 
 
 def json_schema(values: Iterable[bytes | None], sample: int = 1000) -> str:
-    """Spark's DDL for JSON objects; values that are none are passed over."""
+    """Spark's DDL for JSON objects; other values are skipped."""
     fields: dict[str, Any] = {}
     seen = 0
     for value in values:
@@ -112,7 +112,7 @@ def _text_type(text: str) -> str | None:
     return str(_type_of(text))
 
 
-def _common(one: Any, other: Any) -> Any:  # noqa: ANN401 - types as above
+def _common(one: object, other: object) -> object:
     """A type that holds both."""
     if one is None or one == other:
         return other

@@ -18,5 +18,5 @@ def beside_columns(source: Source) -> tuple[str, ...]:
 
 
 def known_columns(source: Source) -> dict[str, str] | None:
-    """The columns of its own that are known without looking into the topic."""
+    """Its columns that are known without reading the topic."""
     return source.format.columns(source.schema)

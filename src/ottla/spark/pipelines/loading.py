@@ -51,7 +51,7 @@ def parse_pipeline(
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
-        raise ConfigError(f"{file.name} is no TOML: {wrong}") from None
+        raise ConfigError(f"{file.name} is not valid TOML: {wrong}") from None
     given = _with_variables(given, (), environment, mistakes)
     _refuse_unknown(given, mistakes)
     top = Fields({key: value for key, value in given.items() if key not in _SECTIONS}, (), mistakes)
@@ -129,7 +129,7 @@ def _check_whole(given: Mapping[str, Any], mistakes: Mistakes) -> None:
         mistakes.add((), f"the name {name} is there twice; sources, tables and steps are used by name")
 
 
-def _with_variables(value: Any, path: tuple[str, ...], environment: Mapping[str, str], mistakes: Mistakes) -> Any:  # noqa: ANN401
+def _with_variables(value: object, path: tuple[str, ...], environment: Mapping[str, str], mistakes: Mistakes) -> Any:  # noqa: ANN401
     """With `${NAME}` replaced by what the environment says, so that no password need be in a file."""
     if isinstance(value, dict):
         return {key: _with_variables(each, (*path, key), environment, mistakes) for key, each in value.items()}

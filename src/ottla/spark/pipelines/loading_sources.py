@@ -145,7 +145,7 @@ def _check_schema(source: Source, fields: Fields) -> None:
 
 def _check_time(source: Source, fields: Fields) -> None:
     if source.watermark is not None and duration_ms(source.watermark) is None:
-        fields.wrong("watermark", f"{source.watermark!r} is no time; write it such as 10 minutes")
+        fields.wrong("watermark", f"{source.watermark!r} is not a valid duration (use e.g. 10 minutes)")
     if source.max_event_time_ahead_ms is not None and source.event_time in (None, *beside_columns(source)):
         fields.wrong(
             "max_event_time_ahead",

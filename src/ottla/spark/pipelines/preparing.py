@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def kafka_of(pipeline: Pipeline) -> dict[str, str]:
-    # What a pipeline writes to a topic is there once for those who read committed records, as the next one should.
+    # Topics written by a pipeline are exactly-once for readers of committed records, such as the next pipeline.
     return {"isolation.level": "read_committed", **pipeline.kafka, "bootstrap.servers": pipeline.broker}
 
 

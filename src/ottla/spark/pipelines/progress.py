@@ -7,9 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol
 
     from ottla.core.pipeline_status import QueryStatus
+
+    class Report(Protocol):
+        """A progress report of Spark."""
+
+        @property
+        def json(self) -> str: ...
+
+    class Query(Protocol):
+        """A streaming query of Spark."""
+
+        @property
+        def lastProgress(self) -> Report | None: ...  # noqa: N802 - Spark's name
+        @property
+        def recentProgress(self) -> Sequence[Report]: ...  # noqa: N802 - Spark's name
 
 
 def with_progress(status: QueryStatus, progress: Mapping[str, Any]) -> QueryStatus:
@@ -31,7 +46,7 @@ def with_progress(status: QueryStatus, progress: Mapping[str, Any]) -> QueryStat
     return replace(changed, batch_ms=batch_ms, rows_per_second=round(rows * 1000 / batch_ms, 1) if batch_ms else 0.0)
 
 
-def new_reports(query: Any, seen: str) -> list[dict[str, Any]]:  # noqa: ANN401 - a query of Spark's
+def new_reports(query: Query, seen: str) -> list[dict[str, Any]]:
     """The reports after the one with this timestamp. All of them are read only if the last is a new one."""
     last = query.lastProgress
     if last is None or _tree(last)["timestamp"] <= seen:
@@ -39,7 +54,7 @@ def new_reports(query: Any, seen: str) -> list[dict[str, Any]]:  # noqa: ANN401 
     return [each for each in map(_tree, query.recentProgress) if each["timestamp"] > seen]
 
 
-def _tree(report: Any) -> dict[str, Any]:  # noqa: ANN401 - Spark's own
+def _tree(report: Report) -> dict[str, Any]:
     tree: dict[str, Any] = json.loads(report.json)
     return tree
 

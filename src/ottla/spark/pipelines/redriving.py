@@ -29,7 +29,7 @@ _OURS: Final = "ottla."
 class Redriven:
     sent: int = 0
     rows: int = 0
-    """Rows that a sink refused: they are no records of a source."""
+    """Rows that a sink rejected: they are not records of a source."""
     gone: int = 0
     """Records that were cut, and are in their topic no more."""
     left: int = 0

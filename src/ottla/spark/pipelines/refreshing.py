@@ -33,7 +33,7 @@ class Refresher:
         return found
 
 
-def content_mark(table: StaticTable) -> Any:  # noqa: ANN401 - compared with another alone
+def content_mark(table: StaticTable) -> object:
     """Names, sizes and times of its files. None if that cannot be told, as of an address."""
     if "://" in table.path:
         return None

@@ -47,7 +47,7 @@ class RefusedRows:
         """In one transaction. Called before the sink commits: a micro-batch that is repeated finds its rows there."""
         if self.topic == NO_DEAD_LETTERS:
             first = f"{rows[0].reason}: {as_json(rows[0].row)[:200]}"
-            raise RowRefused(f"[sink.{self.sink}] refused {len(rows)} rows, and dead_letters is none: {first}")
+            raise RowRefused(f"[sink.{self.sink}] rejected {len(rows)} rows, and dead_letters is 'none': {first}")
         link = link_to(self.kafka)
         link.call(self._deliver(link.client, rows, batch, may_be_repeated=may_be_repeated))
 

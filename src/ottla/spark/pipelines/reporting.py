@@ -35,13 +35,13 @@ class Reporter:
         self._is_complaining = False
 
     def tell(self, status: PipelineStatus) -> None:
-        """A broker that cannot be told is no reason to stop a pipeline."""
+        """An unreachable broker does not stop a pipeline."""
         try:
             self._link.call(self._tell(status))
             self._is_complaining = False
         except ClientError as failed:
             if not self._is_complaining:
-                _log.warning("nobody is told how %s is doing: %s", status.name, failed)
+                _log.warning("could not report the status of pipeline %s: %s", status.name, failed)
             self._is_complaining = True
 
     async def _tell(self, status: PipelineStatus) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from ottla.core.pipeline_status import State
     from ottla.spark.pipelines.definition import Pipeline
@@ -45,7 +46,7 @@ _END_OF_BATCH_S: Final = 60.0
 
 
 class PipelineFailed(OttlaError):
-    """A query of the pipeline stopped by itself."""
+    """A query of the pipeline stopped unexpectedly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class RunOptions:
 
 
 def run_pipeline(spark: SparkSession, asked: Pipeline, options: RunOptions) -> PipelineStatus:
-    """Until there is no more, somebody stops it, or it fails; what became of it."""
+    """Run until the end of the topics, a stop, or a failure; returns the outcome."""
     state = StateFolder(asked.state)
     activate(spark)
     with state.held():
@@ -222,7 +223,7 @@ class _Run:
             return
         try:
             planned = planned_queries(self._spark, self._pipeline)
-        except Exception as refused:  # noqa: BLE001 - of whoever is writing the table
+        except Exception as refused:  # noqa: BLE001 - raised by any table format
             self._options.say(
                 f"{', '.join(changed)} changed and could not be read: {reason_of(refused)}; using the old rows"
             )
@@ -235,7 +236,7 @@ class _Run:
                 self._running[query.name].stop()
                 self._start_query(query)
 
-    def _wait_for_batch(self, query: Any, deadline: float) -> None:  # noqa: ANN401 - Spark's own
+    def _wait_for_batch(self, query: StreamingQuery, deadline: float) -> None:
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
 

@@ -20,7 +20,7 @@ _PATIENCE_MS = 2000
 
 
 def first_records(kafka: Mapping[str, str], topics: Sequence[str], count: int) -> list[ConsumerRecord[bytes, bytes]]:
-    """At most so many, from the beginning of each partition."""
+    """At most this many, from the start of each partition."""
     link = link_to(kafka)
     return link.call(_read(link.client, topics, count))
 

@@ -28,7 +28,7 @@ _STACK_LOGGERS: Final = ("SQLQueryContextLogger", "py4j.clientserver")
 
 
 def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
-    """A session of the pipeline's own, in the Spark there is or a new one: views and settings are nobody else's."""
+    """A separate session in the running Spark or a new one: views and settings are not shared."""
     spark = session(pipeline.name, master=master, config={**pipeline.spark, **_jars(pipeline)})
     if not master.startswith("sc://"):
         spark = spark.newSession()
@@ -47,7 +47,7 @@ def _jars(pipeline: Pipeline) -> dict[str, str]:
 
 
 def silence(spark: SparkSession, pipeline: Pipeline) -> None:
-    """Leave the JVM's log to those who ask for it: what fails is told in one line, and its stack is in a file."""
+    """Disable the JVM's log by default: failures are reported in one line, with the stack trace in a file."""
     if hasattr(spark, "_jsparkSession") and _LOG_LEVEL not in pipeline.spark:
         spark.sparkContext.setLogLevel("OFF")
         for name in _STACK_LOGGERS:

@@ -19,7 +19,9 @@ def moment_ms(text: str, now_ms: int) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"{text!r} is no time; write it such as 2026-11-15T09:30, or 2h for two hours ago") from None
+        raise ConfigError(
+            f"{text!r} is not a valid time (use e.g. 2026-11-15T09:30, or 2h for two hours ago)"
+        ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)

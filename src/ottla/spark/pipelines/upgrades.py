@@ -40,8 +40,8 @@ def refuse_mismatch(sink: str, before: Mapping[str, Any] | None, now: Mapping[st
     reason = None if before is None else _reason(before, now)
     if reason is not None:
         raise ConfigError(
-            f"[sink.{sink}]: its checkpoint cannot be continued: {reason}. "
-            "Undo the change, or give the sink another name and place, so that it begins anew"
+            f"[sink.{sink}]: the checkpoint is incompatible: {reason}. "
+            "Undo the change, or give the sink another name and place to start over"
         )
 
 
@@ -53,7 +53,7 @@ def _reason(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         )
     for key, what in (("kind", "kind of sink"), ("place", "place"), ("partition_by", "partitioning")):
         if before[key] != now[key]:
-            return f"the {what} was {_shown(before[key])}, and is {_shown(now[key])} now; what was written stays there"
+            return f"the {what} changed from {_shown(before[key])} to {_shown(now[key])}; existing data is not moved"
     if before.get("key", []) != now["key"]:
         was, is_now = _shown(before.get("key", [])), _shown(now["key"])
         return f"the key was {was}, and is {is_now} now; rows that were written may share a key"

@@ -12,7 +12,7 @@ from ottla.spark.reader.filters import Wanted, wanted_by
 from ottla.spark.reader.losing import lose
 from ottla.spark.reader.ranges import OffsetRange, split
 from ottla.spark.reader.scanning import FilePiece, plan_scan, scan_piece
-from ottla.spark.reader.tasks import read_range
+from ottla.spark.reader.tasks import read_ranges
 from ottla.spark.reader.topic_layout import cluster_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class RangePartition(InputPartition):
     """A task that reads from a broker."""
 
-    def __init__(self, wanted: OffsetRange) -> None:
-        self.wanted = wanted
+    def __init__(self, *ranges: OffsetRange) -> None:
+        self.ranges = ranges
 
 
 class PiecePartition(InputPartition):
@@ -52,9 +52,9 @@ class BatchReader(DataSourceReader):
         return [RangePartition(each) for each in self._ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Where there is nothing to read, Spark plans a task with a partition of its own, and for that nothing is read.
+        # If there is nothing to read, Spark plans a task with its default partition, which reads nothing.
         if isinstance(partition, RangePartition):
-            yield from read_range(partition.wanted, self._options, self._schema)
+            yield from read_ranges(partition.ranges, self._options, self._schema)
         elif isinstance(partition, PiecePartition):
             yield from scan_piece(partition.piece, self._options, self._schema)
 

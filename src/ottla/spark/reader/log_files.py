@@ -64,7 +64,7 @@ def partitions_in(folder: str) -> list[PartitionFiles]:
     """Every partition of a data folder, with the offsets that can be read."""
     root = Path(folder)
     if not root.is_dir():
-        raise ConfigError(f"path {folder!r} is no folder; it must be the data folder of a broker")
+        raise ConfigError(f"path {folder!r} is not a folder; it must be the data folder of a broker")
     starts, watermarks = read_checkpoint(root / _LOG_STARTS), read_checkpoint(root / _HIGH_WATERMARKS)
     found = []
     for each in sorted(root.iterdir()):
@@ -89,9 +89,7 @@ def read_checkpoint(path: Path) -> Offsets:
     except FileNotFoundError:
         return {}
     except ValueError:
-        raise ConfigError(
-            f"{path} is not a checkpoint of offsets; start the broker once, which makes it anew"
-        ) from None
+        raise ConfigError(f"{path} is not an offset checkpoint; start the broker once to re-create it") from None
 
 
 def _segments(folder: Path) -> tuple[SegmentFile, ...]:

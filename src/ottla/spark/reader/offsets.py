@@ -84,7 +84,7 @@ class Bound:
     """Where nothing is as new as the time: the end, and not an error."""
 
     def wanted(self, partitions: set[TopicPartition]) -> Offsets:
-        """What was asked for, of each of these partitions."""
+        """The requested offsets of each of these partitions."""
         if self.everywhere is not None:
             return dict.fromkeys(partitions, self.everywhere)
         if missing := sorted(partitions - self.by_partition.keys()):

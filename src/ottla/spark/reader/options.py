@@ -124,7 +124,7 @@ def _selection(options: Mapping[str, str]) -> Selection:
     try:
         re.compile(text)
     except re.error as bad:
-        raise ConfigError(f"subscribePattern {text!r} is no regular expression: {bad}") from None
+        raise ConfigError(f"subscribePattern {text!r} is not a valid regular expression: {bad}") from None
     return Selection(pattern=text)
 
 

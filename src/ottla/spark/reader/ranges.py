@@ -8,18 +8,21 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ottla.core.ids import TopicPartition
     from ottla.spark.reader.offsets import Offsets
 
 LARGE_RANGE: Final = 2_000_000
-"""A task reads at most so many offsets, unless the user says otherwise: about two seconds of work."""
+"""The default maximum of offsets per task: about two seconds of work."""
+
+SMALL_TASK: Final = 25_000
+"""Maximum number of offsets in a task that reads several ranges: starting another Python task would take longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """What one task reads: the offsets of a partition from `start` to below `end`."""
+    """The offsets of a partition from `start` to below `end`."""
 
     at: TopicPartition
     start: int
@@ -65,6 +68,23 @@ def _divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
     return [replace(whole, start=start, end=end) for start, end in pairwise(edges) if end > start]
 
 
+def grouped(
+    ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> list[tuple[OffsetRange, ...]]:
+    """The ranges of each task: neighbours that are small together share one, unless a number of tasks was asked for."""
+    limit = 0 if min_partitions is not None else min(SMALL_TASK, max_records or SMALL_TASK)
+    groups: list[tuple[OffsetRange, ...]] = []
+    size = limit
+    for each in ranges:
+        if size + each.size <= limit:
+            groups[-1] += (each,)
+            size += each.size
+        else:
+            groups.append((each,))
+            size = each.size
+    return groups
+
+
 def limited(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], limit: int) -> Offsets:
     """At most about `limit` offsets in all, each partition in proportion to what it has; as the connector does it."""
     sizes = {at: offset - start[at] for at, offset in end.items() if offset > start[at]}
@@ -80,5 +100,5 @@ def limited(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, in
 
 
 def is_enough(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], least: int) -> bool:
-    """Whether there are so many new offsets."""
+    """Whether there are at least this many new offsets."""
     return sum(max(0, offset - start.get(at, offset)) for at, offset in end.items()) >= least

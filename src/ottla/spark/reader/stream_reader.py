@@ -18,8 +18,8 @@ from ottla.spark.reader.batch_reader import RangePartition
 from ottla.spark.reader.following import Following
 from ottla.spark.reader.losing import lose
 from ottla.spark.reader.offsets import from_tree, to_tree
-from ottla.spark.reader.ranges import OffsetRange, is_enough, limited, split
-from ottla.spark.reader.tasks import read_range
+from ottla.spark.reader.ranges import OffsetRange, grouped, is_enough, limited, split
+from ottla.spark.reader.tasks import read_ranges
 from ottla.spark.reader.topic_layout import cluster_of
 from ottla.spark.reporting.progress import GroupProgress
 
@@ -64,11 +64,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_tree(self._planning.seen)
 
     def partitions(self, start: OffsetTree, end: OffsetTree) -> list[InputPartition]:
-        return [RangePartition(each) for each in self._planning.ranges(from_tree(start), from_tree(end))]
+        ranges = self._planning.ranges(from_tree(start), from_tree(end))
+        groups = grouped(ranges, self._options.min_partitions, self._options.max_records_per_partition)
+        return [RangePartition(*each) for each in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, RangePartition):
-            yield from read_range(partition.wanted, self._options, self._schema)
+            yield from read_ranges(partition.ranges, self._options, self._schema)
 
 
 class _Planner:
@@ -79,13 +81,17 @@ class _Planner:
         self._progress = None if options.group is None else GroupProgress(link, options.group)
         self._following = Following(self._cluster, options)
         self._last_trigger_s = monotonic()
+        self._first: Offsets | None = None
         self._target: Offsets | None = None
         self.seen: Offsets = {}
         """Where the partitions ended when last asked."""
 
     def first_offsets(self) -> Offsets:
-        partitions = self._cluster.partitions(self._options.selection)
-        return self._cluster.resolve(self._options.starting, partitions)
+        """Spark asks twice for the first micro-batch: `latest` must not have moved between the two."""
+        if self._first is None:
+            partitions = self._cluster.partitions(self._options.selection)
+            self._first = self._cluster.resolve(self._options.starting, partitions)
+        return self._first
 
     def stop_at_what_there_is(self) -> None:
         self._target = self._cluster.latest(self._cluster.existing(self._options.selection))

@@ -1,7 +1,8 @@
-"""One task's range of offsets. From the broker, the next fetches are under way while Spark takes the rows."""
+"""A task's ranges of offsets. From the broker, the next fetches are under way while Spark takes the rows."""
 
 from __future__ import annotations
 
+import gc
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from ottla.spark.reader.rows import RowMaker
 from ottla.spark.reader.topic_layout import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -34,8 +35,21 @@ _PATIENCE_S: Final = 2.0
 """After so long without a record, ask whether the partition still reaches as far."""
 
 
+def read_ranges(ranges: Iterable[OffsetRange], options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The rows of a task, one range after the other."""
+    for each in ranges:
+        yield from read_range(each, options, schema)
+    _spare_the_collector()
+
+
+def _spare_the_collector() -> None:
+    """Exclude imported modules from the garbage collection that Spark runs after every task."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+
+
 def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of this range. What is gone of it raises DataLoss or is passed over, as failOnDataLoss says."""
+    """The rows of this range. Deleted records raise DataLoss or are skipped, depending on failOnDataLoss."""
     if wanted.files:
         from ottla.spark.archive.reading import archived_rows
 

@@ -89,7 +89,7 @@ class Cluster:
         return self.earliest(partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Where the partitions end, for who reads only what is committed if that was asked for."""
+        """The end offsets of the partitions: the last stable offsets for read_committed."""
         return self._offsets_at(dict.fromkeys(partitions, LATEST))
 
     def resolve(self, bound: Bound, partitions: Iterable[TopicPartition]) -> Offsets:

@@ -69,7 +69,7 @@ class ProgressListener(StreamingQueryListener):
         self._groups[source].tell(from_tree(end))
 
 
-def _source_options(query: Any) -> list[dict[str, str] | None]:  # noqa: ANN401 - a query of the JVM's
+def _source_options(query: object) -> list[dict[str, str] | None]:
     """The options of each source of a query; None for those that are not ours."""
     if query is None or not hasattr(query, "_jsq"):
         return []

@@ -24,7 +24,7 @@ class GroupProgress:
         self._told: Offsets = {}
 
     def tell(self, offsets: Offsets) -> None:
-        """All below these offsets is done. A group that cannot be told is no reason to stop a query."""
+        """Everything below these offsets is processed. A failed commit does not stop a query."""
         if offsets == self._told:
             return
         try:

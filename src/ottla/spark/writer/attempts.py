@@ -1,7 +1,7 @@
-"""Which attempt at writing what: names that outlive a crash, so that a repeated write finds what was written before.
+"""Ids of write attempts that survive a crash, so that a repeated write finds the records of the first one.
 
 A task of a micro-batch goes by the same producer id whenever it is repeated: one made from the query's id and the
-task's number. In the id's upper half no broker gives out ids of its own. The epoch counts micro-batches and attempts,
+task's number. Brokers do not assign producer ids in the upper half. The epoch counts micro-batches and attempts,
 so that a newer attempt shuts out an older one that is cut off but alive. Rules only.
 """
 
@@ -28,7 +28,7 @@ class Attempt:
 
     @property
     def producer_id(self) -> int:
-        # Epochs are 16 bits: after so many micro-batches they would be used up, and another id takes over.
+        # Epochs have 16 bits: after this many micro-batches they are exhausted, and another id is used.
         era = self.batch_id >> _BATCH_BITS
         digest = hashlib.blake2b(f"{self.query_id}/{self.task}/{era}".encode(), digest_size=8).digest()
         return _OURS | (int.from_bytes(digest) & (_OURS - 1))

@@ -1,8 +1,8 @@
 """The driver's end of a write: the transactions of all tasks, committed or aborted.
 
 A micro-batch is committed in three steps. Every transaction is seen to be open; it is written down that they are to
-be committed; they are. Before the second step nothing is committed, and what is repeated is written anew. After
-it, whoever repeats the micro-batch commits what there is and writes nothing, whichever step the driver died in.
+be committed; they are. Before the second step nothing is committed, and a repetition writes again. After
+it, a repetition of the micro-batch only commits and writes nothing, whichever step the driver died in.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Commit:
         return all([await self._ends.commit(each) for each in own])
 
     async def commit_new(self, batch: int, prepared: Sequence[Prepared], task_count: int) -> None:
-        """As nobody has committed any of it before."""
+        """For the first attempt, before anything was committed."""
         if prepared:
             await self._check_are_open(prepared)
             await self._carry_out(Decision(batch, task_count, tuple(prepared)))
@@ -102,6 +102,13 @@ class Commit:
         except ClientError as failed:
             _log.warning("the transactions of micro-batch %d are left to themselves: %s", batch, failed)
 
+    async def roll_back_rest(self) -> None:
+        """Abort what is still open of this write once it is committed: transactions of tasks that were not repeated."""
+        try:
+            await self._ends.abort_left_open(await self._admin.list_transactions(states=["Ongoing"]), self._timeout_ms)
+        except ClientError as failed:
+            _log.warning("transactions of an earlier call may stay open until they time out: %s", failed)
+
     # Both
 
     async def _carry_out(self, decision: Decision) -> None:
@@ -109,7 +116,7 @@ class Commit:
         if aborted := await self._committed(decision.prepared):
             raise SinkError(
                 f"the transactions of tasks {_tasks(aborted)} were aborted while those of the others were committed; "
-                f"start the query again, and micro-batch {decision.batch} is completed"
+                f"start the query (or the write with this writeId) again, and micro-batch {decision.batch} is completed"
             )
         await self._tidy(decision.prepared)
 

@@ -2,7 +2,7 @@
 
 Nothing is looked for in the ordinary course. A consumer group of the sink's own keeps marks: when a micro-batch is
 done, where its topics end and which run of the query did it. The first micro-batch of a run, and a task's second
-attempt, read their topics from the mark on and look for records of their own. A topic without a mark gets one from
+attempt, read their topics from the mark on and search for their own records. A topic without a mark gets one from
 each task before it writes there for the first time.
 """
 

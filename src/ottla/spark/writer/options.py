@@ -44,6 +44,8 @@ class SinkOptions:
     deduplicate: bool
     columns: tuple[str, ...]
     """Of those that count, the ones that are there."""
+    write_id: str | None = None
+    """Names a batch write, so that a call after the driver's death finishes it, and does not repeat it."""
 
 
 def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -51,6 +53,7 @@ def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
     kafka = kafka_settings(options)
     topic = options.get("topic") or None
     compression = kafka.get("compression.type", "none")
+    transactional = truth("transactional", options.get("transactional", "true"))
     if compression.upper() not in Compression.__members__:
         raise ConfigError(f"kafka.compression.type must be none, gzip, snappy, lz4 or zstd, got {compression}")
     return SinkOptions(
@@ -61,13 +64,24 @@ def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
             "kafka.max.request.size", kafka.get("max.request.size", "1048576"), least=_SMALLEST_BATCH_BYTES
         ),
         delivery_timeout_s=whole_number("kafka.delivery.timeout.ms", kafka.get("delivery.timeout.ms", "120000")) / 1000,
-        transactional=truth("transactional", options.get("transactional", "true")),
+        transactional=transactional,
         transaction_timeout_ms=whole_number(
             "kafka.transaction.timeout.ms", kafka.get("transaction.timeout.ms", _LONGEST_TRANSACTION_MS)
         ),
         deduplicate=truth("deduplicate", options.get("deduplicate", "true")),
         columns=_checked_columns(schema, topic),
+        write_id=_write_id(options.get("writeid"), transactional=transactional),
     )
+
+
+def _write_id(given: str | None, *, transactional: bool) -> str | None:
+    if given is None:
+        return None
+    if not given:
+        raise ConfigError("writeId must not be empty")
+    if not transactional:
+        raise ConfigError("writeId needs transactions; remove it, or transactional=false")
+    return given
 
 
 def _checked_columns(schema: StructType, topic: str | None) -> tuple[str, ...]:

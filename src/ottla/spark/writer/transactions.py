@@ -1,11 +1,12 @@
 """A task's rows in a transaction that the task leaves open, and the driver ends.
 
-A transaction is its transactional id, producer id and epoch: whoever knows the three can end it. A task that is tried
-again, or repeated after a crash, begins with its transactional id anew, and what was left open under it is aborted.
+A transaction is its transactional id, producer id and epoch: any process that knows them can end it. A task that is
+tried again, or repeated after a crash, starts over with its transactional id, which aborts an open transaction.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -23,10 +24,11 @@ from ottla.spark.reader.leaders import fetch
 from ottla.spark.writer.attempts import transactional_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import pyarrow as pa
 
+    from ottla.client.admin.transactions import TransactionListing
     from ottla.client.router import Router
     from ottla.spark.writer.attempts import Attempt
 
@@ -92,7 +94,7 @@ class TaskTransaction:
         return True
 
     async def meet(self, topic: str) -> None:
-        """Nothing: what was written before and not ended is not there for those who read committed records."""
+        """Does nothing: records of an unfinished transaction are invisible to readers of committed records."""
 
     def not_yet_written(self, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:  # noqa: ARG002 - it makes no difference
         return rows
@@ -161,9 +163,16 @@ class TransactionEnds:
                 raise
 
     async def shut_out_earlier_attempts(self, prepared: Prepared, timeout_ms: int) -> None:
-        """What they may have left open would hold up those who read committed records."""
+        """Their open transactions would block readers of committed records."""
         for attempt in range(prepared.attempt):
             await _new_identity(self._router, transactional_id(self._query_id, prepared.task, attempt), timeout_ms)
+
+    async def abort_left_open(self, listed: Iterable[TransactionListing], timeout_ms: int) -> None:
+        prefix = transactional_id(self._query_id, 0, 0).removesuffix("0")
+        own = re.compile(re.escape(prefix) + r"\d+(-\d+)?")
+        for each in listed:
+            if own.fullmatch(each.transactional_id):
+                await _new_identity(self._router, each.transactional_id, timeout_ms)
 
     async def _was_committed(self, prepared: Prepared) -> bool:
         """The coordinator knows no more of it, but the log does: the producer's next marker is the transaction's."""

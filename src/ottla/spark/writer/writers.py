@@ -33,6 +33,7 @@ _log: Final = logging.getLogger(__name__)
 _BATCH_ID: Final = "streaming.sql.batchId"
 _QUERY_ID: Final = "sql.streaming.queryId"
 _RUN_ID: Final = "spark.jobGroup.id"
+_WRITES: Final = uuid.UUID("6f74746c-6177-4372-a974-655f69640001")
 
 
 @dataclass
@@ -79,6 +80,29 @@ class BatchWriter(DataSourceArrowWriter):
         return Commit(link.client, self._job_id, self._options.transaction_timeout_ms)
 
 
+class NamedBatchWriter(DataSourceArrowWriter):
+    """A batch write with a writeId: committed like the only micro-batch of a query with that id."""
+
+    def __init__(self, options: SinkOptions, write_id: str) -> None:
+        self._options = options
+        # Of a fixed form: no id may be the beginning of another. The same id is another write in another topic.
+        self._query_id = str(uuid.uuid5(_WRITES, f"{options.topic or ''}/{write_id}"))
+        self._run_id = str(uuid.uuid4())
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        task = _task()
+        attempt = Attempt(self._query_id, self._run_id, 0, task.partitionId(), task.attemptNumber())
+        return TaskWrite(self._options, attempt, may_be_decided=True).write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        commit_named_write(self._options, self._query_id, _written(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        link = link_to(self._options.kafka)
+        commit = Commit(link.client, self._query_id, self._options.transaction_timeout_ms)
+        link.call(commit.abort_micro_batch(0, _prepared(_written(messages))))
+
+
 class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -95,7 +119,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         commit_micro_batch(self._options, _written(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """What is written without transactions is found when the micro-batch is repeated."""
+        """Records written without transactions are found when the micro-batch is repeated."""
         written = _written(messages)
         if prepared := _prepared(written):
             link = link_to(self._options.kafka)
@@ -143,6 +167,8 @@ class TaskWrite:
             if await transaction.begin():
                 self._transaction = transaction
                 return TaskSender(client, options, attempt, transaction)
+        if options.write_id is not None:
+            raise SinkError("writeId needs a broker with transactions, and this one has none")
         if not options.deduplicate:
             # Nothing is to be found again, so the name may be any; but no two may share it.
             attempt = replace(attempt, query_id=str(uuid.uuid4()))
@@ -184,6 +210,15 @@ def commit_micro_batch(options: SinkOptions, written: Sequence[Written], batch_i
     else:
         settled = {each.attempt.task for each in written if each.was_there}
         link.call(commit.commit_repeated(batch_id, prepared, len(written), settled))
+
+
+def commit_named_write(options: SinkOptions, query_id: str, written: Sequence[Written]) -> None:
+    """And roll back what an earlier call left open in tasks that this call does not have."""
+    link = link_to(options.kafka)
+    if any(each.was_there is not None for each in written):
+        _log.warning("the write %s was committed by an earlier call; its rows are not written again", options.write_id)
+    commit_micro_batch(options, written, 0)
+    link.call(Commit(link.client, query_id, options.transaction_timeout_ms).roll_back_rest())
 
 
 def _task() -> TaskContext:

@@ -68,6 +68,8 @@ class ScramCredential:
     iterations: int
     stored_key: bytes = field(repr=False)
     server_key: bytes = field(repr=False)
+    expires_ms: int | None = None
+    """When it expires, in milliseconds since 1970; None for never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,8 +133,8 @@ def _read_topics(db: sqlite3.Connection) -> Iterator[Topic]:
 def _insert_credential(db: sqlite3.Connection, credential: ScramCredential, secrets: Secrets) -> None:
     user, mechanism = credential.user, credential.mechanism
     db.execute(
-        "INSERT INTO scram_credential (user, mechanism, salt, iterations, stored_key, server_key)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO scram_credential (user, mechanism, salt, iterations, stored_key, server_key, expires_ms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             user,
             mechanism,
@@ -142,6 +142,7 @@ def _insert_credential(db: sqlite3.Connection, credential: ScramCredential, secr
             credential.iterations,
             secrets.seal(credential.stored_key, _place(user, mechanism, "stored_key")),
             secrets.seal(credential.server_key, _place(user, mechanism, "server_key")),
+            credential.expires_ms,
         ),
     )
 
@@ -154,8 +155,8 @@ def _erase_credential(db: sqlite3.Connection, credential: ScramCredential) -> No
 
 
 def _read_credentials(db: sqlite3.Connection, secrets: Secrets) -> Iterator[ScramCredential]:
-    for user, mechanism, salt, iterations, stored_key, server_key in db.execute(
-        "SELECT user, mechanism, salt, iterations, stored_key, server_key FROM scram_credential"
+    for user, mechanism, salt, iterations, stored_key, server_key, expires_ms in db.execute(
+        "SELECT user, mechanism, salt, iterations, stored_key, server_key, expires_ms FROM scram_credential"
     ):
         yield ScramCredential(
             user,
@@ -164,6 +165,7 @@ def _read_credentials(db: sqlite3.Connection, secrets: Secrets) -> Iterator[Scra
             iterations,
             secrets.open(stored_key, _place(user, mechanism, "stored_key")),
             secrets.open(server_key, _place(user, mechanism, "server_key")),
+            None if expires_ms is None else int(expires_ms),
         )
 
 

@@ -90,6 +90,8 @@ MIGRATIONS: Final[Sequence[Sequence[str]]] = (
             max_ms INTEGER NOT NULL
         ) WITHOUT ROWID""",
     ),
+    # Milliseconds; NULL for never.
+    ("ALTER TABLE scram_credential ADD COLUMN expires_ms INTEGER",),
 )
 
 

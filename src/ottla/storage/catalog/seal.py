@@ -108,7 +108,9 @@ def _canonical(entry: Entry) -> bytes:
             parts = ["topic", entry.name, entry.id.text, entry.partitions, entry.is_internal, dict(entry.configs)]
         case ScramCredential():
             keys = [each.hex() for each in (entry.salt, entry.stored_key, entry.server_key)]
-            parts = ["user", entry.user, int(entry.mechanism), entry.iterations, *keys]
+            # Left out if there is none: seals of earlier versions stay valid.
+            expiry = [] if entry.expires_ms is None else [entry.expires_ms]
+            parts = ["user", entry.user, int(entry.mechanism), entry.iterations, *keys, *expiry]
         case DelegationToken():
             times = [entry.issued_ms, entry.expires_ms, entry.max_ms]
             parts = ["token", entry.id, entry.owner, entry.requester, list(entry.renewers), *times]

@@ -163,6 +163,7 @@ class DataDir:
                     checkpoints.write_topic_id(folder, topic_id)
                 if is_new:
                     sync_folder(self.path)
+                log.use_key_version()
         except StorageError:
             log.abandon()
             raise
@@ -191,7 +192,9 @@ class DataDir:
         if owner is None:
             raise DataDirError(f"{at} cannot be encrypted: its topic id is unknown")
         place = BatchOwner(owner, at.partition)
-        return BatchCipher(self.sealer, place, self._files.buffers, allows_plain=self.keys.allows_plain)
+        cipher = BatchCipher(self.sealer, place, self._files.buffers, allows_plain=self.keys.allows_plain)
+        cipher.find_own_keys(self.path / str(at))
+        return cipher
 
     def use_keys(self, ring: KeyRing) -> None:
         """Encrypt with these keys from now on; DataDirError if the folder needs others."""
@@ -200,6 +203,11 @@ class DataDir:
             with storage_errors("storing a new key id"):
                 self.keys.note(ring)
             self.sealer.use(ring)
+            for at, log in self.logs.items():
+                try:
+                    log.refresh_own_keys()
+                except StorageError as failed:  # it is tried again before the old key is given up
+                    _logger.error("%s: its own keys could not be encrypted with the new key: %s", at, failed)
 
     @property
     def has_sealed_catalog(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ottla.core.errors import DataDirError
 from ottla.storage.files import CORRUPT, LOG
+from ottla.storage.folder.own_keys import FIRST_OWN_KEY_ID
 from ottla.storage.inspect import key_id_of_segment, segment_files
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class KeyUse:
 class FolderKeyUse:
     by_key: dict[int, KeyUse] = field(default_factory=lambda: defaultdict(KeyUse))
     """By the oldest key in a segment; 0 is unencrypted."""
+    own: KeyUse = field(default_factory=KeyUse)
+    """Of keys that partitions have to themselves."""
     plain_leftovers: list[Path] = field(default_factory=list)
     """Files set aside by recovery before encryption was enabled, which stay unencrypted."""
 
@@ -39,7 +42,8 @@ def find_key_use(data_dir: Path) -> FolderKeyUse:
             with suppress(FileNotFoundError):
                 size = file.stat().st_size
                 if size:
-                    use = found.by_key[key_id_of_segment(file)]
+                    key_id = key_id_of_segment(file)
+                    use = found.own if key_id >= FIRST_OWN_KEY_ID else found.by_key[key_id]
                     use.segments += 1
                     use.size += size
         found.plain_leftovers += sorted(

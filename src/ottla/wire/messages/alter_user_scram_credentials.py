@@ -1,9 +1,22 @@
 """AlterUserScramCredentials (51): set or remove users' SCRAM verifiers."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from ottla.wire import apis
-from ottla.wire.declare import Bytes, Int8, Int16, Int32, Message, NullableString, Request, Response, String
+from ottla.wire.declare import (
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Tag,
+)
+from ottla.wire.messages.describe_user_scram_credentials import EXPIRY_TAG
 
 
 class AlterUserScramCredentialsResult(Message, frozen=True, kw_only=True):
@@ -30,6 +43,11 @@ class ScramCredentialUpsertion(Message, frozen=True, kw_only=True):
     iterations: Int32
     salt: Bytes
     salted_password: Bytes
+    expires_timestamp_ms: Annotated[Int64, Tag(EXPIRY_TAG, since=0)] = -1
+    """Ottla's own: when the credential expires, 0 for never, -1 for what the broker's configuration says.
+
+    With no salt and no password only the expiry of an existing credential is changed.
+    """
 
 
 class AlterUserScramCredentialsRequest(Request, frozen=True, kw_only=True):

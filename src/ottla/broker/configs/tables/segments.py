@@ -31,6 +31,17 @@ SEGMENTS: Final = (
         documentation="Overrides segment.bytes, without its lower bound. For tests only.",
     ),
     Definition(
+        name="encryption.key.version",
+        type=ConfigType.INT,
+        default=0,
+        rule=at_least(0),
+        is_hidden=True,
+        documentation=(
+            "Encrypt each partition of the topic with a separate key, which is deleted with it. Another version is "
+            "another key; 0 is for the keys of the data folder. Ottla's own; needs encryption at rest."
+        ),
+    ),
+    Definition(
         name="segment.ms",
         type=ConfigType.LONG,
         default=7 * _DAY_MS,

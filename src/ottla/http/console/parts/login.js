@@ -55,7 +55,9 @@ async function begin(user, password) {
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ user, password }),
   });
-  if (!response.ok) throw new Error("The user or the password is wrong.");
+  if (response.ok) return;
+  const { detail } = await response.json();
+  throw new Error(detail === "the login failed" ? "The user or the password is wrong." : detail);
 }
 
 export async function logout() {

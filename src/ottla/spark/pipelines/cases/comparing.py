@@ -84,7 +84,7 @@ def _likeness(one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
     return sum(_equal(value, other.get(column)) for column, value in one.items())
 
 
-def _equal(one: Any, other: Any) -> bool:  # noqa: ANN401 - anything that a row holds
+def _equal(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return one == other or math.isclose(one, other, rel_tol=_NEAR) or (math.isnan(one) and math.isnan(other))
     if isinstance(one, dict) and isinstance(other, dict):
@@ -102,7 +102,7 @@ def shown(row: Mapping[str, Any]) -> str:
     return json.dumps(row, default=_text, ensure_ascii=False)
 
 
-def _text(value: Any) -> str:  # noqa: ANN401
+def _text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

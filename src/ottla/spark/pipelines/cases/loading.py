@@ -100,12 +100,12 @@ class _Reader:
             return {}
         return {names[0]: read(key, given)}
 
-    def _records(self, key: str, given: Any) -> list[SampleRecord]:  # noqa: ANN401 - of TOML
+    def _records(self, key: str, given: object) -> list[SampleRecord]:
         if (lines := self._lines(key, given)) is not None:
             return [SampleRecord(value=line.encode()) for line in lines]
         return [self._record(key, each) for each in self._list(key, given)]
 
-    def _record(self, key: str, given: Any) -> SampleRecord:  # noqa: ANN401
+    def _record(self, key: str, given: object) -> SampleRecord:
         if isinstance(given, str):
             return SampleRecord(value=given.encode())
         if not isinstance(given, dict) or not set(given) <= set(_RECORD_KEYS):
@@ -136,7 +136,7 @@ class _Reader:
             self._wrong(key, f"value_base64: {_shown(given['value_base64'])} is not valid base64")
             return None
 
-    def _timestamp(self, key: str, given: Any) -> int:  # noqa: ANN401
+    def _timestamp(self, key: str, given: object) -> int:
         if given is None:
             return DEFAULT_TIMESTAMP_MS
         text = given.isoformat() if isinstance(given, date) else str(given)
@@ -146,7 +146,7 @@ class _Reader:
             self._wrong(key, f"timestamp: {text!r} is not a time such as 2026-11-15T09:30:00Z")
             return DEFAULT_TIMESTAMP_MS
 
-    def _rows(self, key: str, given: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    def _rows(self, key: str, given: object) -> list[dict[str, Any]]:
         if (lines := self._lines(key, given)) is not None:
             return [self._object(key, line) for line in lines]
         rows = self._list(key, given)
@@ -166,7 +166,7 @@ class _Reader:
             return {}
         return found
 
-    def _dead_letters(self, key: str, given: Any) -> list[ExpectedDeadLetter]:  # noqa: ANN401
+    def _dead_letters(self, key: str, given: object) -> list[ExpectedDeadLetter]:
         found = []
         for each in self._list(key, given):
             if isinstance(each, str):
@@ -189,7 +189,7 @@ class _Reader:
                 self._wrong("tables", f"no table {name} in the pipeline{suggestion(name, self._pipeline.tables)}")
         return {name: path if "://" in path else str(self._folder / path) for name, path in given.items()}
 
-    def _lines(self, key: str, given: Any) -> list[str] | None:  # noqa: ANN401
+    def _lines(self, key: str, given: object) -> list[str] | None:
         """Of a text, or of a file that is named; None if it is neither."""
         text = given
         if isinstance(given, dict):
@@ -200,14 +200,14 @@ class _Reader:
                 text = ""
         return [line for line in text.splitlines() if line.strip()] if isinstance(text, str) else None
 
-    def _list(self, key: str, given: Any) -> list[Any]:  # noqa: ANN401
+    def _list(self, key: str, given: object) -> list[Any]:
         if isinstance(given, list):
             return given
         self._wrong(key, f"must be a list or a text with one on each line, not {_shown(given)}")
         return []
 
 
-def _as_bytes(value: Any) -> bytes:  # noqa: ANN401 - of TOML
+def _as_bytes(value: object) -> bytes:
     """A text as it is, anything else as JSON."""
     return (
         value.encode() if isinstance(value, str) else json.dumps(value, default=_json_time, ensure_ascii=False).encode()

@@ -14,7 +14,7 @@ Type = Any
 """Spark's types as JSON: a name, or a table with `type` and what is in it."""
 
 
-def typed(value: Any, kind: Type) -> Any:  # noqa: ANN401 - of JSON
+def typed(value: object, kind: Type) -> object:
     """A value that is not of the type stays as it is, and then equals none that is."""
     if value is None:
         return None
@@ -22,12 +22,12 @@ def typed(value: Any, kind: Type) -> Any:  # noqa: ANN401 - of JSON
         return _nested(value, kind)
     name = str(kind).partition("(")[0]
     try:
-        return _READERS.get(name, _same)(value)
+        return value if name not in _READERS else _READERS[name](value)
     except (ValueError, TypeError, InvalidOperation):
         return value
 
 
-def _nested(value: Any, kind: dict[str, Any]) -> Any:  # noqa: ANN401
+def _nested(value: object, kind: dict[str, Any]) -> object:
     if kind["type"] == "struct" and isinstance(value, dict):
         types = {field["name"]: field["type"] for field in kind["fields"]}
         return {name: typed(value.get(name), types[name]) for name in types} | {
@@ -40,24 +40,24 @@ def _nested(value: Any, kind: dict[str, Any]) -> Any:  # noqa: ANN401
     return value
 
 
-def _timestamp(value: Any) -> datetime:  # noqa: ANN401
+def _timestamp(value: object) -> datetime:
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _naive_timestamp(value: Any) -> datetime:  # noqa: ANN401
+def _naive_timestamp(value: object) -> datetime:
     return value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
 
 
-def _date(value: Any) -> date:  # noqa: ANN401
+def _date(value: object) -> date:
     return value if isinstance(value, date) else date.fromisoformat(str(value))
 
 
-def _decimal(value: Any) -> Decimal:  # noqa: ANN401
+def _decimal(value: object) -> Decimal:
     return Decimal(str(value))
 
 
-def _binary(value: Any) -> bytes:  # noqa: ANN401
+def _binary(value: object) -> bytes:
     return value if isinstance(value, bytes) else base64.b64decode(str(value))
 
 
@@ -71,10 +71,6 @@ def _whole(value: Any) -> int:  # noqa: ANN401
     if isinstance(value, bool) or int(value) != value:
         raise TypeError(value)
     return int(value)
-
-
-def _same(value: Any) -> Any:  # noqa: ANN401
-    return value
 
 
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {

@@ -1,4 +1,4 @@
-"""Records of Debezium: what their envelope looks like, and why some are no change of a row. Rules only.
+"""Debezium records: the format of their envelope, and which of them do not change a row. Pure rules.
 
 The envelope has the row before and after the change, with or without its schema beside it (`payload`). Debezium's
 transformation ExtractNewRecordState leaves the row alone, and may add `__deleted` and `__op`: flattened, we say.

@@ -56,7 +56,7 @@ def _is_deleted(rows: DataFrame, sink: Sink) -> Column | None:
 def last_per_key(frame: DataFrame, rule: ChangeRule) -> DataFrame:
     """One row for each key: the greatest of `order_by`, then the last record, then the last row of the micro-batch.
 
-    Rows without a key are all kept: each of them is refused by itself.
+    Rows without a key are all kept: each of them is rejected separately.
     """
     spark = frame.sparkSession
     parts = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)

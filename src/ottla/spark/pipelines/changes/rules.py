@@ -50,7 +50,7 @@ def check_columns(sink: Sink, columns: Struct) -> None:
                 )
             if not isinstance(kind, str) or kind == "variant":
                 text = f"column {name} is a {shown(kind)}, which cannot be compared"
-                raise ConfigError(f"[sink.{sink.name}] {what}: {text}; select a field of it under a name of its own")
+                raise ConfigError(f"[sink.{sink.name}] {what}: {text}; select one of its fields with an alias")
             if what == "order_by" and (reason := sink.why_unordered(name, kind)) is not None:
                 raise ConfigError(f"[sink.{sink.name}] {what}: {reason}")
 

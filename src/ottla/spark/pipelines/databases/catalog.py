@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.spark.pipelines.databases.statements import COLUMNS, name, sqlite_type
 from ottla.spark.pipelines.evolution.abilities import ANY, JSON
@@ -11,6 +11,8 @@ from ottla.spark.pipelines.evolution.types import struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ottla.spark.pipelines.databases.interface import Cursor
 
 _POSTGRES: Final = {
     "boolean": "boolean", "smallint": "smallint", "integer": "int", "bigint": "bigint", "real": "float",
@@ -24,7 +26,7 @@ FROM pg_attribute a WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT 
 """
 
 
-def postgres_columns(cursor: Any, table: str) -> TableColumns | None:  # noqa: ANN401 - psycopg's own
+def postgres_columns(cursor: Cursor, table: str) -> TableColumns | None:
     cursor.execute(_POSTGRES_COLUMNS, (name(table),))
     rows = cursor.fetchall()
     columns = struct_of((row[0], postgres_spark_type(row[1], row[2])) for row in rows)
@@ -38,7 +40,7 @@ def postgres_spark_type(kind: str, modifier: int) -> str:
     return _POSTGRES.get(kind, ANY)
 
 
-def sqlite_columns(cursor: Any, table: str) -> TableColumns | None:  # noqa: ANN401 - sqlite3's own
+def sqlite_columns(cursor: Cursor, table: str) -> TableColumns | None:
     found = cursor.execute(f"PRAGMA table_info({name(table)})").fetchall()
     kept: Mapping[str, str] = dict(
         cursor.execute(f"SELECT column_name, type FROM {COLUMNS} WHERE table_name = ?", (table,)).fetchall()  # noqa: S608

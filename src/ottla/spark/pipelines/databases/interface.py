@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.sinks.batch import MicroBatch
+
+
+class Cursor(Protocol):
+    """As of Python's database API."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Self: ...
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> Self: ...
+    def fetchone(self) -> tuple[Any, ...] | None: ...
+    def fetchall(self) -> list[Any]: ...
 
 
 class Database(Protocol):
@@ -28,12 +39,12 @@ class Dialect(Protocol):
 
     def type_of(self, spark_type: str) -> str: ...
 
-    def value_of(self, value: Any) -> Any: ...  # noqa: ANN401 - of a row
+    def value_of(self, value: object) -> object: ...
 
-    def fault_of(self, value: Any) -> str | None:  # noqa: ANN401 - of a row
+    def fault_of(self, value: object) -> str | None:
         """Why a value can be in no column at all."""
 
-    def columns(self, cursor: Any, table: str) -> TableColumns | None: ...  # noqa: ANN401 - the driver's own
+    def columns(self, cursor: Cursor, table: str) -> TableColumns | None: ...
 
-    def change(self, cursor: Any, table: str, evolution: Evolution) -> None:  # noqa: ANN401 - the driver's own
+    def change(self, cursor: Cursor, table: str, evolution: Evolution) -> None:
         """Change the columns of the table, in the transaction that the cursor is in."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.databases.catalog import postgres_columns
@@ -13,8 +13,11 @@ from ottla.spark.pipelines.evolution.rules import AddColumn
 from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.databases.interface import Cursor
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.postgresql import PostgresqlSink
@@ -50,19 +53,19 @@ class PostgresDialect:
     def type_of(self, spark_type: str) -> str:
         return postgres_type(spark_type)
 
-    def value_of(self, value: Any) -> Any:  # noqa: ANN401 - of a row
+    def value_of(self, value: object) -> object:
         if is_nested(value):
             return as_json(value)
         return bytes(value) if isinstance(value, bytearray) else value
 
-    def fault_of(self, value: Any) -> str | None:  # noqa: ANN401 - of a row
+    def fault_of(self, value: object) -> str | None:
         has_nul = isinstance(value, str) and "\x00" in value
         return "PostgreSQL cannot store a NUL character in text" if has_nul else None
 
-    def columns(self, cursor: Any, table: str) -> TableColumns | None:  # noqa: ANN401 - psycopg's own
+    def columns(self, cursor: Cursor, table: str) -> TableColumns | None:
         return postgres_columns(cursor, table)
 
-    def change(self, cursor: Any, table: str, evolution: Evolution) -> None:  # noqa: ANN401 - psycopg's own
+    def change(self, cursor: Cursor, table: str, evolution: Evolution) -> None:
         for change in evolution.changes:
             [column] = change.path
             if isinstance(change, AddColumn):
@@ -71,9 +74,10 @@ class PostgresDialect:
                 cursor.execute(widen_column(table, column, postgres_type(shown(change.after))))
 
 
-def imported_psycopg() -> Any:  # noqa: ANN401 - a module
+def imported_psycopg() -> ModuleType:
     try:
         import psycopg
     except ImportError:
         raise ConfigError("a postgresql sink needs the package psycopg; run: pip install 'ottla[pipelines]'") from None
-    return psycopg
+    module: ModuleType = psycopg
+    return module

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.spark.pipelines.databases.catalog import sqlite_columns
 from ottla.spark.pipelines.databases.statements import add_column, create_columns, keep_column, sqlite_type
@@ -19,6 +19,7 @@ from ottla.spark.pipelines.evolution.types import shown
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.databases.interface import Cursor
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.sqlite import SqliteSink
@@ -58,7 +59,7 @@ class SqliteDialect:
     def type_of(self, spark_type: str) -> str:
         return sqlite_type(spark_type)
 
-    def value_of(self, value: Any) -> Any:  # noqa: ANN401 - of a row
+    def value_of(self, value: object) -> object:
         if is_nested(value):
             return as_json(value)
         if isinstance(value, dt.datetime | dt.date):
@@ -67,13 +68,13 @@ class SqliteDialect:
             return str(value)
         return bytes(value) if isinstance(value, bytearray) else value
 
-    def fault_of(self, value: Any) -> str | None:  # noqa: ANN401, ARG002 - SQLite stores everything
+    def fault_of(self, value: object) -> str | None:  # noqa: ARG002 - SQLite stores everything
         return None
 
-    def columns(self, cursor: Any, table: str) -> TableColumns | None:  # noqa: ANN401 - sqlite3's own
+    def columns(self, cursor: Cursor, table: str) -> TableColumns | None:
         return sqlite_columns(cursor, table)
 
-    def change(self, cursor: Any, table: str, evolution: Evolution) -> None:  # noqa: ANN401 - sqlite3's own
+    def change(self, cursor: Cursor, table: str, evolution: Evolution) -> None:
         for change in evolution.changes:
             if isinstance(change, AddColumn):
                 cursor.execute(add_column(table, change.path[0], sqlite_type(shown(change.type))))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 
-def as_json(value: Any) -> str:  # noqa: ANN401 - rows, lists and maps of Spark's
+def as_json(value: object) -> str:
     return json.dumps(plain(value), default=str, ensure_ascii=False)
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - whatever is in a row
+def plain(value: object) -> object:
     """A row becomes an object with the names of its fields; to the json module it is a tuple, hence a list."""
     if hasattr(value, "asDict"):
         return {name: plain(each) for name, each in value.asDict().items()}
@@ -21,5 +20,5 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - whatever is in a row
     return value.hex() if isinstance(value, bytes | bytearray) else value
 
 
-def is_nested(value: Any) -> bool:  # noqa: ANN401 - of a row
+def is_nested(value: object) -> bool:
     return isinstance(value, list | dict) or hasattr(value, "asDict")

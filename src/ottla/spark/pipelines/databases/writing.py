@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.databases.interface import Dialect
+    from ottla.spark.pipelines.databases.interface import Cursor, Dialect
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.databases import DatabaseSink
 
@@ -42,7 +42,7 @@ class _Statement(NamedTuple):
 class BatchWriting:
     """One micro-batch, in the transaction that the cursor is in. Rows pass through the driver, some at a time."""
 
-    def __init__(self, cursor: Any, sink: DatabaseSink, dialect: Dialect) -> None:  # noqa: ANN401 - the driver's own
+    def __init__(self, cursor: Cursor, sink: DatabaseSink, dialect: Dialect) -> None:
         self._cursor = cursor
         self._sink = sink
         self._dialect = dialect

@@ -55,7 +55,7 @@ class Misfit:
 @dataclass(frozen=True, slots=True)
 class Evolution:
     columns: Struct
-    """Of the table once the changes are made; what is written to it must have these."""
+    """The columns of the table after the changes; rows written to it must have these."""
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
     misfits: tuple[Misfit, ...] = ()

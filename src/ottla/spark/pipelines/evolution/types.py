@@ -62,7 +62,7 @@ def from_spark(given: Any) -> Type:  # noqa: ANN401 - JSON
     return from_spark(given["sqlType"])  # a user-defined type
 
 
-def columns_of(given: Any) -> Struct:  # noqa: ANN401 - JSON
+def columns_of(given: object) -> Struct:
     """The columns of a schema in Spark's JSON form."""
     found = from_spark(given)
     if not isinstance(found, Struct):

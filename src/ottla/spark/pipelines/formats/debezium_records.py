@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class DebeziumFormat(SourceFormat, frozen=True, kw_only=True, tag="debezium"):
     flattened: bool = False
-    """Records are rows, as the transformation ExtractNewRecordState leaves them."""
+    """Records are flat rows, as produced by the transformation ExtractNewRecordState."""
     options: dict[str, str] = msgspec.field(default_factory=dict)
     """Spark's options of JSON."""
 

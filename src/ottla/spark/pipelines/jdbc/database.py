@@ -1,6 +1,6 @@
 """A table of any database with a JDBC driver.
 
-Spark's workers write the rows of a micro-batch into a table of their own, the stage. The driver then merges it into the
+Spark's workers write the rows of a micro-batch into a staging table. The driver then merges it into the
 table and notes the micro-batch, in one transaction.
 """
 

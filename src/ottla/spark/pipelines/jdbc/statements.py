@@ -1,6 +1,6 @@
 """The SQL of JDBC sinks: only what every database understands. Rules only.
 
-The rows of a micro-batch are in a table of their own, the stage, with columns c0, c1, … and two of ours.
+The rows of a micro-batch are in a staging table, with columns c0, c1, … and two internal ones.
 """
 
 from __future__ import annotations

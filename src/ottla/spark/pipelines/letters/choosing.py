@@ -32,7 +32,7 @@ class Choice:
             raise ConfigError(f"--where: {wrong} (columns: {', '.join(COLUMNS)})") from None
 
     def takes(self, letter: Mapping[str, object]) -> bool:
-        """An expression that fails on a letter, such as JSON of a value that is none, does not choose it."""
+        """A dead letter for which the expression fails, such as a JSON operator on invalid JSON, is not selected."""
         try:
             [[found]] = self._database.execute(self._query, [letter[name] for name in COLUMNS]).fetchall()
         except sqlite3.OperationalError:

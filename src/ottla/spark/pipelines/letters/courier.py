@@ -1,4 +1,4 @@
-"""Delivers dead letters in a thread of its own, as the queries report bad records."""
+"""Delivers dead letters in a separate thread, as the queries report bad records."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.client.blocking.producer import Producer
 from ottla.client.group.interface import Committed, GroupProgress
@@ -19,7 +19,7 @@ from ottla.spark.reader.topic_layout import cluster_of
 from ottla.spark.reporting.progress import GroupProgress as ToldProgress
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from ottla.spark.pipelines.definition import Pipeline, Source
     from ottla.spark.pipelines.letters.rules import Spans
@@ -83,7 +83,7 @@ class LetterBox:
                 self.delivered += sent
         self.advance(end)
 
-    def _send(self, producer: Producer[bytes, bytes], row: Any) -> None:  # noqa: ANN401 - a row of Spark's
+    def _send(self, producer: Producer[bytes, bytes], row: Row) -> None:
         headers = [(each.key, _bytes(each.value)) for each in row.headers]
         # Whether it arrived is known at the end of the transaction.
         _ = producer.send(self._source.dead_letters, _bytes(row.value), key=_bytes(row.key), headers=headers)
@@ -110,7 +110,7 @@ def _partitions(spans: Spans) -> dict[str, list[int]]:
     return found
 
 
-def _bytes(value: Any) -> bytes | None:  # noqa: ANN401 - a bytearray
+def _bytes(value: bytearray | bytes | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 

@@ -24,7 +24,7 @@ class ParquetSink(TableSink, frozen=True, kw_only=True, tag="parquet"):
         'path = "{name}"                 # a folder of Parquet files',
         '# path = "s3://bucket/{name}"     # or gs://, abfs://; see "Object stores" in docs/pipelines.md',
         '# partition_by = "day"          # a folder for each value',
-        "compact_every = 100             # merge small files after so many micro-batches",
+        "compact_every = 100             # merge small files every 100 micro-batches",
     )
 
     def open_table(self) -> Table:

@@ -36,7 +36,7 @@ def check_merge(sink: Sink, fields: Fields) -> None:
         if fields.has(what) and not rule.key:
             fields.wrong(what, "needs key, by which rows are found")
         if fields.has(what) and sink.mode == "complete":
-            fields.wrong(what, "has no meaning in mode complete, which writes all rows anew")
+            fields.wrong(what, "cannot be used with mode complete, which rewrites all rows")
     if len(set(rule.key)) < len(rule.key):
         fields.wrong("key", "names a column twice")
     for what, names in (("key", rule.key), ("order_by", (rule.order_by,) if rule.order_by else ())):

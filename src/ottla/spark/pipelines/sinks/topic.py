@@ -49,7 +49,7 @@ class TopicSink(Sink, frozen=True, kw_only=True, tag="topic"):
         if fields.has("delete_when") and not self.key:
             fields.wrong("delete_when", "needs key, by which rows are found")
         if fields.has("delete_when") and self.mode == "complete":
-            fields.wrong("delete_when", "has no meaning in mode complete, which writes all rows anew")
+            fields.wrong("delete_when", "cannot be used with mode complete, which rewrites all rows")
 
     def named_columns(self) -> dict[str, tuple[str, ...]]:
         return {**super().named_columns(), "value": (self.value,) if self.value else ()}

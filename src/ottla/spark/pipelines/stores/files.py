@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.core.errors import OttlaError
 from ottla.spark.pipelines.stores.settings import StorageSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
 
 
 class TableBusy(OttlaError):
@@ -78,11 +80,9 @@ class Files(Protocol):
     def remove(self, names: Iterable[str]) -> None:
         """Those that are missing do not matter."""
 
-    def source(self, name: str) -> Any:  # noqa: ANN401 - what pyarrow reads from
-        ...
+    def source(self, name: str) -> pa.NativeFile: ...
 
-    def sink(self, name: str) -> Any:  # noqa: ANN401 - what pyarrow writes to, and a context manager
-        ...
+    def sink(self, name: str) -> pa.NativeFile: ...
 
 
 class LocalFiles:
@@ -156,7 +156,7 @@ class LocalFiles:
     def source(self, name: str) -> Path:
         return self.folder / name
 
-    def sink(self, name: str) -> Any:  # noqa: ANN401 - a file
+    def sink(self, name: str) -> pa.NativeFile:
         file = self.folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         return file.open("wb")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import timedelta
 
+    import pyarrow as pa
     from obstore.store import ObjectStore
 
     from ottla.spark.pipelines.stores.settings import StorageSettings
@@ -113,7 +114,7 @@ class ObjectFiles:
             except FileNotFoundError:
                 continue
 
-    def source(self, name: str) -> Any:  # noqa: ANN401 - a file
+    def source(self, name: str) -> pa.NativeFile:
         return self._done("open", name, lambda: RangedFile(self._store, name, obstore.head(self._store, name)["size"]))
 
     def sink(self, name: str) -> Upload:
@@ -136,7 +137,7 @@ class Upload:
 
     closed = False
 
-    def __init__(self, writer: Any, finish: Callable[[], None]) -> None:  # noqa: ANN401 - obstore's own
+    def __init__(self, writer: obstore.WritableFile, finish: Callable[[], None]) -> None:
         self._writer = writer
         self._finish = finish
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.spark.pipelines.arrow_types import arrow_schema
 from ottla.spark.pipelines.evolution.abilities import ANY
@@ -56,7 +56,7 @@ class RowReader:
         """With the table's columns: those that the file does not have are in its folders' names, or null."""
         import pyarrow as pa
 
-        def column(field: Any) -> Any:  # noqa: ANN401 - pyarrow's own
+        def column(field: pa.Field) -> pa.Array:
             if field.name in rows.schema.names:
                 return rows.column(field.name).cast(field.type)
             value = values.get(field.name)

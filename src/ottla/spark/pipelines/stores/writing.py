@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
     from ottla.spark.pipelines.stores.files import Files
     from ottla.spark.pipelines.stores.object_files import ObjectFiles
@@ -51,7 +51,7 @@ def write_rows(frame: DataFrame, files: Files, batch: BatchId, staging: Staging)
     return sorted((_staged(row, target) for row in written), key=lambda file: file.name)
 
 
-def _staged(row: Any, target: str) -> StagedFile:  # noqa: ANN401 - a row of Spark's
+def _staged(row: Row, target: str) -> StagedFile:
     name = row["folder"] + row["name"]
     partition = partition_of(row["folder"].split("/")[:-1])
     return StagedFile(target + name, name, row["rows"], row["size"], partition)

@@ -20,7 +20,10 @@ from ottla.spark.pipelines.tables.strays import remove_strays
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
+    from deltalake import DeltaTable as LakeTable
+    from deltalake.transaction import AddAction
     from pyspark.sql import DataFrame
 
     from ottla.spark.pipelines.changes.rules import ChangeRule
@@ -115,7 +118,7 @@ class DeltaTable:
         kinds = ("add",) if is_ours else ("add", "remove")
         return named_in_commits(self._files, log) | named_in_checkpoints(self._files, log, kinds)
 
-    def _opened(self) -> Any:  # noqa: ANN401 - deltalake's own
+    def _opened(self) -> LakeTable:
         """Read from the log, which begins at the last checkpoint."""
         deltalake = imported_deltalake()
         root, options = self._files.root, self._files.delta_options
@@ -124,7 +127,7 @@ class DeltaTable:
         self._read_from = 0 if self._table is None else self._table.version()
         return self._table
 
-    def _followed(self) -> Any:  # noqa: ANN401 - deltalake's own
+    def _followed(self) -> LakeTable:
         """The table that is open, brought up to date: None if a new one is cheaper.
 
         Following costs more with each version since the table was read, because it never begins at a later checkpoint.
@@ -170,7 +173,7 @@ class DeltaTable:
         self._after_commit(table)
         self._table = table
 
-    def _after_commit(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
+    def _after_commit(self, table: LakeTable) -> None:
         if table.version() % _CHECKPOINT_EVERY == 0:
             table.create_checkpoint()
             self._shorten_log(table)
@@ -178,12 +181,12 @@ class DeltaTable:
         if keep is not None:
             self._files.remove(self._replaced.due(keep + _CHECKPOINT_EVERY, time.monotonic()))
 
-    def _kept_versions(self, table: Any) -> int | None:  # noqa: ANN401 - deltalake's own
+    def _kept_versions(self, table: LakeTable) -> int | None:
         """None for a table that others made: its history is for them to shorten."""
         is_ours = _CREATED_BY_PIPELINE in table.metadata().configuration
         return self._keep_versions or (KEEP_VERSIONS if is_ours else None)
 
-    def _shorten_log(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
+    def _shorten_log(self, table: LakeTable) -> None:
         """Every open and every commit lists the log, so that its length is part of their cost."""
         keep = self._kept_versions(table)
         if keep is None:
@@ -191,7 +194,7 @@ class DeltaTable:
         names = [each.name.removeprefix(f"{_LOG}/") for each in self._files.listed(_LOG)]
         self._files.remove(f"{_LOG}/{name}" for name in files_to_remove(names, table.version(), keep))
 
-    def _add_action(self, file: StagedFile) -> Any:  # noqa: ANN401 - deltalake's own
+    def _add_action(self, file: StagedFile) -> AddAction:
         from deltalake.transaction import AddAction
 
         return AddAction(
@@ -204,7 +207,7 @@ class DeltaTable:
         )
 
 
-def _names(table: Any) -> list[str]:  # noqa: ANN401 - deltalake's own
+def _names(table: LakeTable) -> list[str]:
     """The table's files. The log has names as URLs do; deltalake's own list leaves some characters escaped."""
     import pyarrow as pa
 
@@ -221,9 +224,10 @@ def _commit_options(batch: BatchId) -> dict[str, Any]:
     }
 
 
-def imported_deltalake() -> Any:  # noqa: ANN401 - a module
+def imported_deltalake() -> ModuleType:
     try:
         import deltalake
     except ImportError:
         raise ConfigError("a delta sink needs the package deltalake; run: pip install 'ottla[pipelines]'") from None
-    return deltalake
+    module: ModuleType = deltalake
+    return module

@@ -8,6 +8,7 @@ from ottla.spark.pipelines.changes.rules import DELETE
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from deltalake import DeltaTable
 
     from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.tables.changes import Changes
@@ -16,7 +17,7 @@ _STREAMED_BYTES: Final = 256 << 20
 """A larger source is streamed; a smaller one is looked at first, so that files without its keys are not opened."""
 
 
-def merge(table: Any, changes: Changes, schema: pa.Schema, rule: ChangeRule, **options: Any) -> None:  # noqa: ANN401 - deltalake's own
+def merge(table: DeltaTable, changes: Changes, schema: pa.Schema, rule: ChangeRule, **options: Any) -> None:
     names = schema.names
     source = changes.rows.select([*names, DELETE])
     # By position: the parser of deltalake takes names of any kind in the target only.

@@ -28,9 +28,11 @@ from ottla.spark.pipelines.tables.staging import (
 from ottla.spark.pipelines.tables.strays import remove_strays, remove_unused_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table, Transaction
     from pyspark.sql import DataFrame
 
     from ottla.spark.pipelines.changes.rules import ChangeRule
@@ -116,13 +118,13 @@ class IcebergTable:
         clear(self._files, batch)
         return done.row_count
 
-    def _remove_replaced(self, table: Any, files: Sequence[str]) -> None:  # noqa: ANN401 - pyiceberg's own
+    def _remove_replaced(self, table: Table, files: Sequence[str]) -> None:
         self._replaced.note(files, time.monotonic())
         keep = self._kept_versions(table.metadata.properties)
         due = () if keep is None else self._replaced.due(keep, time.monotonic())
         self._files.remove(name for each in due if (name := self._files.name_of(each)) is not None)
 
-    def _prepare(self, table: Any, change: Any, batch: BatchId, evolution: Evolution) -> None:  # noqa: ANN401 - pyiceberg's own
+    def _prepare(self, table: Table, change: Transaction, batch: BatchId, evolution: Evolution) -> None:
         """All of a commit but its files."""
         self._expire(table, change)
         if evolution.changes:
@@ -130,7 +132,7 @@ class IcebergTable:
                 new.union_by_name(arrow_schema(evolution.columns))
         change.set_properties({_BATCH + batch.query: str(batch.number)})
 
-    def _expire(self, table: Any, change: Any) -> None:  # noqa: ANN401 - pyiceberg's own
+    def _expire(self, table: Table, change: Transaction) -> None:
         """Forget the oldest snapshots: every commit reads, copies and writes the list of all."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
@@ -175,12 +177,12 @@ class IcebergTable:
         remove_unused_metadata(metadata, {metadata.name_of(each) or "" for each in _metadata_files(table)}, age_s)
         return remove_strays(self._files, data - {None}, age_s)  # type: ignore[arg-type]  # there is no None
 
-    def _listed(self, table: Any) -> list[FileInfo]:  # noqa: ANN401 - pyiceberg's own
+    def _listed(self, table: Table) -> list[FileInfo]:
         """The table's files that are in its folder; those of others stay as they are."""
         found = [(self._files.name_of(task.file.file_path), task.file) for task in table.scan().plan_files()]
         return [FileInfo(name, file.file_size_in_bytes, 0.0) for name, file in found if name is not None]
 
-    def _replace(self, table: Any, group: Sequence[str], number: int) -> None:  # noqa: ANN401 - pyiceberg's own
+    def _replace(self, table: Table, group: Sequence[str], number: int) -> None:
         """One file for many, in one snapshot."""
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
@@ -197,7 +199,7 @@ class IcebergTable:
             address = self._files.address(merged)
             snapshot.append_data_file(parquet_file_to_data_file(table.io, change.table_metadata, address))
 
-    def _opened(self) -> Any:  # noqa: ANN401 - pyiceberg's own
+    def _opened(self) -> Table:
         """As it is now."""
         if self._table is not None:
             self._table.refresh()
@@ -206,7 +208,7 @@ class IcebergTable:
             self._table = catalog.load_table(self._name) if catalog.table_exists(self._name) else None
         return self._table
 
-    def _created(self, schema: pa.Schema) -> Any:  # noqa: ANN401 - pyiceberg's own
+    def _created(self, schema: pa.Schema) -> Table:
         from pyiceberg.transforms import IdentityTransform
 
         catalog = self._catalog()
@@ -223,12 +225,12 @@ class IcebergTable:
                     spec.add_field(column, IdentityTransform(), column)
         return table
 
-    def _catalog(self) -> Any:  # noqa: ANN401 - pyiceberg's own
+    def _catalog(self) -> Catalog:
         if self._opened_catalog is None:
             self._opened_catalog = self._loaded_catalog()
         return self._opened_catalog
 
-    def _loaded_catalog(self) -> Any:  # noqa: ANN401 - pyiceberg's own
+    def _loaded_catalog(self) -> Catalog:
         load_catalog = imported_load_catalog()
         if self._catalog_settings:
             return load_catalog("ottla", **{**self._warehouse.iceberg_properties, **self._catalog_settings})
@@ -240,7 +242,7 @@ class IcebergTable:
         return load_catalog("ottla", type="sql", uri=database, warehouse=self._warehouse.address(""))
 
 
-def _metadata_files(table: Any) -> set[str]:  # noqa: ANN401 - pyiceberg's own
+def _metadata_files(table: Table) -> set[str]:
     """What the table and each of its snapshots consist of, beside the data."""
     used = {table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)}
     for snapshot in table.metadata.snapshots:
@@ -253,9 +255,10 @@ def _path(uri: str) -> str:
     return uri.removeprefix("file://")
 
 
-def imported_load_catalog() -> Any:  # noqa: ANN401 - a function
+def imported_load_catalog() -> Callable[..., Catalog]:
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError:
         raise ConfigError("an iceberg sink needs the package pyiceberg; run: pip install 'ottla[pipelines]'") from None
-    return load_catalog
+    load: Callable[..., Catalog] = load_catalog
+    return load

@@ -11,6 +11,10 @@ import pyarrow.compute as pc
 from ottla.spark.pipelines.changes.rules import DELETE
 
 if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
+
     from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.tables.changes import Changes
 
@@ -29,7 +33,7 @@ class Rewrite:
     row_count: int = 0
 
 
-def rewrite(table: Any, metadata: Any, changes: Changes, rule: ChangeRule) -> Rewrite:  # noqa: ANN401 - pyiceberg's own
+def rewrite(table: Table, metadata: TableMetadata, changes: Changes, rule: ChangeRule) -> Rewrite:
     """Write the new files. `metadata` is the table's with the columns that the changes need."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
@@ -62,7 +66,7 @@ def rewrite(table: Any, metadata: Any, changes: Changes, rule: ChangeRule) -> Re
     return done
 
 
-def _near(changes: Changes, rule: ChangeRule) -> Any:  # noqa: ANN401 - pyiceberg's own
+def _near(changes: Changes, rule: ChangeRule) -> BooleanExpression:
     """What the rows of a file must at least satisfy to have one of the keys; its statistics may rule that out."""
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual
 
