@@ -49,7 +49,11 @@ REFUSED = {
         "state of DeduplicateWithinWatermark was made by other keys",
     ),
     "another place": ('path = "table"', 'path = "other"', "the place changed from table to other"),
-    "another kind": ('kind = "parquet"\npath = "table"', 'kind = "delta"\npath = "table"', "kind of sink was parquet"),
+    "another kind": (
+        'kind = "parquet"\npath = "table"',
+        'kind = "delta"\npath = "table"',
+        "kind of sink changed from parquet",
+    ),
     "no state any more": ('from = "shown"', 'from = "orders"', "steps that remember were taken away"),
     "more sources": ("[step.totals]", '[source.more]\ntopics = "{topic}"\nschema = "a int"\n[step.totals]', "sources"),
 }
@@ -75,7 +79,7 @@ REFUSED_BY_RULE: dict[str, tuple[dict[str, Any], str]] = {
     "new state": ({"stateful": ["Join Inner, (id = order_id)", "Aggregate [city]"]}, "what remembers was Join, and is"),
     "fewer sources": ({"sources": ["orders"]}, "made with the sources orders, payments in this order"),
     "sources in another order": ({"sources": ["payments", "orders"]}, "Spark keeps their offsets by position"),
-    "another partitioning": ({"partition_by": ["city"]}, "the partitioning was none, and is city now"),
+    "another partitioning": ({"partition_by": ["city"]}, "the partitioning changed from none to city"),
     "another key": ({"key": ["id"]}, "the key was none, and is id now"),
 }
 
