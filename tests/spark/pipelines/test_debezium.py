@@ -112,10 +112,9 @@ def test_a_change_with_an_event_time_far_ahead_is_a_dead_letter_and_a_delete_of_
     source = Source(
         name="c",
         topics=("c",),
-        format="debezium",
+        format=DebeziumFormat(flattened=is_flattened),
         schema="id bigint, at timestamp",
         nulls="delete",
-        flattened=is_flattened,
         event_time="at",
         max_event_time_ahead_ms=3_600_000,
     )

@@ -125,7 +125,7 @@ def _is_bad(parser: Parser) -> Column:
 
 
 def _event_time(parser: Parser) -> Column:
-    return parser.value_of(parser.source.event_time or "").cast("timestamp")
+    return parser.event_time(parser.source.event_time or "").cast("timestamp")
 
 
 def _is_ahead(parser: Parser, most_ms: int) -> Column:

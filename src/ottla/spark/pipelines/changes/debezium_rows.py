@@ -79,6 +79,10 @@ class DebeziumParser(TextParser):
     def value_of(self, column: str) -> Column:
         return self._field(quoted(column) if self._is_flattened else f"after.{quoted(column)}")
 
+    def event_time(self, column: str) -> Column:
+        # A flattened delete has the old row: as a dead letter it would leave that row in the table.
+        return F.when(~self._is_deleted(), self.value_of(column))
+
     def _old(self, name: str) -> Column:
         return self._field(quoted(name) if self._is_flattened else f"before.{quoted(name)}")
 

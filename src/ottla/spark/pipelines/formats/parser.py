@@ -54,6 +54,10 @@ class Parser:
         """A column of the row."""
         return F.col(f"{PARSED}.{quoted(column)}")
 
+    def event_time(self, column: str) -> Column:
+        """The column by which a record may be too far in the future; null if the record is not judged."""
+        return self.value_of(column)
+
     def rows(self) -> list[Column | str]:
         """All columns of the row."""
         return [f"{PARSED}.*"]
