@@ -64,7 +64,7 @@ class Parser:
 
 
 class TextParser(Parser):
-    """By Spark's own parsers of JSON and CSV, which put what does not fit into a field of its own."""
+    """By Spark's own parsers of JSON and CSV, which put a value that does not fit into a separate field."""
 
     hidden: tuple[str, ...] = (CORRUPT,)
 
