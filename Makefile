@@ -61,10 +61,11 @@ lock: $(VENV)/uv  ## Resolve all dependencies to their newest versions, into req
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade \
 	  $(addprefix --group ,$(GROUPS)) --output-file $(LOCK) pyproject.toml
 
-audit: $(VENV)/audit  ## Check the locked dependencies for known vulnerabilities
+audit: $(VENV)/audit  ## Check the locked dependencies for known vulnerabilities, in the database of the package index or of SERVICE=osv
 	@# Strict: a package that the database does not answer for must not count as checked.
-	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement $(LOCK) || { echo "make audit: failed. Unless\
-	  vulnerabilities are listed above, the vulnerability database was not reachable and nothing was checked."; exit 1; }
+	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --vulnerability-service $(or $(SERVICE),pypi) --requirement $(LOCK) || {\
+	  echo "make audit: failed. Unless vulnerabilities are listed above, the database did not answer and NOTHING WAS CHECKED\
+	  (mirrors of the package index often do not serve it): try SERVICE=osv, or another network."; exit 1; }
 
 sbom: $(VENV)/audit  ## Write build/sbom.json: a CycloneDX bill of materials of the broker and its dependencies
 	$(PYTHON) -m venv --clear --without-pip build/sbom-venv

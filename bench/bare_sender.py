@@ -1,7 +1,7 @@
 """A server that answers every frame with the next piece of a file and does nothing else.
 
 `writelines`: on uvloop, each piece read and handed to the transport. `sendfile`: on asyncio's own loop, which can; the
-kernel sends the file by itself.
+kernel sends the file.
 """
 
 from __future__ import annotations

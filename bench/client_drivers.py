@@ -1,4 +1,4 @@
-"""One client doing one thing in a process of its own, so that its processor time can be told apart.
+"""One client with one task in a separate process, so that its CPU time can be measured.
 
 `python -m bench.client_drivers CLIENT WORK BOOTSTRAP TOPIC PARTITIONS SIZE COUNT` prints what it took as JSON.
 """

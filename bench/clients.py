@@ -21,7 +21,7 @@ SIZES = (100, 1024)
 PARTITIONS = (1, 6)
 RECORDS = {100: 1_000_000, 1024: 300_000}
 SLOWER = {"aiokafka": 10, "kafka_python": 10}
-"""They get so many times less to do."""
+"""Their work is divided by this factor."""
 AWAITED = 2_000
 OTHERS = ("confluent", "aiokafka", "kafka_python")
 GOALS = {"confluent": 1.0, "aiokafka": 5.0, "kafka_python": 10.0}
@@ -29,7 +29,7 @@ ARROW_GOAL = 5.0
 
 
 def drive(side: Side, client: str, work: str, shape: tuple[str, int, int, int]) -> Figures:
-    """Let one client do its work in a process of its own."""
+    """Run one client in a separate process."""
     command = [sys.executable, "-m", "bench.client_drivers", client, work, side.bootstrap, *map(str, shape)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:

@@ -55,7 +55,7 @@ def fill(log: PartitionLog, batches: int) -> None:
 
 
 def compact(folder: Path) -> tuple[int, float, float]:
-    """How many bytes, in how many seconds, of which so many of a processor."""
+    """Bytes, seconds, and CPU seconds."""
     log = opened(folder)
     size = log.size
     began, began_cpu = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""What the disk does by itself."""
+"""The raw disk, as a baseline."""
 
 from __future__ import annotations
 

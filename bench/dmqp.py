@@ -35,7 +35,7 @@ class Shard:
         self._skip(1)
 
     def stream(self, request: bytes, count: int) -> None:
-        """So many requests, some of them ahead of their answers."""
+        """Send this many requests, some of them pipelined."""
         for _ in range(count // AHEAD):
             self._socket.sendall(request * AHEAD)
             self._skip(AHEAD)

@@ -1,4 +1,4 @@
-"""A server that reads a frame and answers a constant: what the loop and the kernel take by themselves."""
+"""A server that reads a frame and returns a constant: the cost of the event loop and the kernel."""
 
 from __future__ import annotations
 

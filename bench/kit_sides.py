@@ -39,7 +39,7 @@ def mock_cluster() -> Iterator[str]:
 
 @contextmanager
 def kfake() -> Iterator[str]:
-    """The fake cluster of the Go client franz-go, in a process of its own."""
+    """kfake, the fake cluster of the Go client franz-go, in a separate process."""
     from interop.foreign_clients import go_program
 
     command = [str(go_program("kfake"))]

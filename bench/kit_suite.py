@@ -1,4 +1,4 @@
-"""500 tests, each with a broker, a topic and a group of its own, in random order: alone, and in parallel."""
+"""500 tests, each with a separate broker, topic and group, in random order: sequentially and in parallel."""
 
 from __future__ import annotations
 

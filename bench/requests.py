@@ -100,7 +100,7 @@ def single_us(connection: socket.socket, frame: bytes, count: int) -> list[float
 
 
 def pipelined_per_second(connection: socket.socket, frame: bytes, answer_bytes: int, count: int) -> float:
-    """Requests per second with so many in flight: a window goes out as soon as one has come back."""
+    """Requests per second with this many in flight: a window is sent as soon as one has been answered."""
     start = time.perf_counter()
     window = frame * IN_FLIGHT
     for _ in range(count // IN_FLIGHT):

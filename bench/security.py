@@ -57,7 +57,7 @@ def requests() -> Iterator[Row]:
 
 
 def lookups() -> Iterator[Row]:
-    """Whether somebody may, among a thousand ACLs, when it was asked before."""
+    """A cached authorization decision among a thousand ACLs."""
     acls = frozenset(
         Acl(
             ResourceType.TOPIC, f"topic-{number}", PatternType.LITERAL, "User:ann", "*", AclOperation.WRITE,

@@ -33,7 +33,7 @@ KINDS = ("parquet", "delta", "iceberg", "sqlite")
 COLUMNS = struct_of([("id", "bigint"), ("city", "string")])
 ROWS = 10
 AROUND = 40
-"""So many commits before the n-th are measured, and the median of them counts; ten before the tenth."""
+"""The median of this many commits before the n-th is measured; ten before the tenth."""
 MOST_GROWTH = 1.3
 _NOISE_MS = 1.0
 

@@ -1,4 +1,4 @@
-"""Workers on one machine: two of them against one, under the same producers, each a process of its own.
+"""Workers on one machine: two of them against one, under the same producers, each in a separate process.
 
 All brokers run at once and are measured in turns, so that whatever else the machine does meets all of them. The
 producers need the same cores: how much a second worker gains depends on how many there are. What the busiest process
@@ -92,7 +92,7 @@ class Broker:
 
 
 def produce(bootstrap: str, load: Load) -> None:
-    """In a process of its own."""
+    """In a separate process."""
     sender = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, **load.settings})
     value = os.urandom(load.size)
     failed: list[object] = []

@@ -23,7 +23,7 @@ FIRST_FETCH_TIMEOUT_S = 600
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first test here waits for Kafka to be fetched, which may take minutes once.
 
-    And a test is run once more if it fails: what is started here has races and time-outs of its own.
+    And a test is run once more if it fails: foreign programs have races and timeouts.
     """
     for item in items:
         if HERE in item.path.parents:
@@ -109,7 +109,7 @@ def v_queue() -> Path:
 
 @pytest.fixture(scope="session")
 def ottla(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaServer]:
-    """One running Ottla for all foreign clients; each keeps to topics and groups of its own."""
+    """One running Ottla for all foreign clients; each uses separate topics and groups."""
     with ottla_server(tmp_path_factory.mktemp("ottla-served")) as server:
         yield server
 

@@ -137,7 +137,7 @@ class StdoutParser:
             last_offset=fields["lastOffset"],
             last_stable_offset=fields["lastStableOffset"],
         )
-        # A starting broker refuses the second; nobody notices the first.
+        # A starting broker rejects the second, but does not notice the first.
         if aborted.version != TXN_INDEX_VERSION or aborted.last_offset < int(self.file.stem):
             self._problem(ProblemKind.CORRUPT_TXN_INDEX, line)
         self.aborted[self.file].append(aborted)

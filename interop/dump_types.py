@@ -88,7 +88,7 @@ class ProblemKind(Enum):
     OFFSET_NOT_FOUND = "a time index entry holds an offset that no batch ends with"
     NON_CONSECUTIVE_OFFSETS = "offsets are missing; expected after compaction only"
     INVALID_BATCH = "a batch does not match its checksum, or is of no known format"
-    TRAILING_BYTES = "the log ends in bytes that are no batch"
+    TRAILING_BYTES = "the log ends with bytes that are not a batch"
     UNREAD_ENTRIES = "an index is longer than its entries; expected for the active segment after a kill only"
     MISSING_INDEX = "a log has no offset index or no time index beside it"
     CORRUPT_TXN_INDEX = "a transaction index entry makes no sense"

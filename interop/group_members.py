@@ -35,7 +35,7 @@ class MixedGroup:
         self.assignor = assignor
         self.members: list[Member] = []
         self.received: Counter[tuple[int, int]] = Counter()
-        """How often each record, by partition and offset, was received by anybody."""
+        """How often each record, by partition and offset, was received by any member."""
         self._changed = asyncio.Event()
 
     async def join(self, member: "Member") -> "Member":
@@ -68,7 +68,7 @@ class MixedGroup:
             raise AssertionError(f"they hold {held} and got {len(self.received)} records") from None
 
     async def settle(self, partitions: int) -> None:
-        """Until all partitions are held by one each, and nobody has two more than another."""
+        """Until every partition has one owner, and the assignment is balanced."""
 
         def is_settled() -> bool:
             counts = [len(member.held) for member in self.members]

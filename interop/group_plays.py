@@ -211,7 +211,7 @@ def silence(play: Play) -> None:
     play.join("ann", waits=True)
     play.hear("ann", "bob")
     play.sync("bob", waits=True)
-    play.wait(1000)  # who waits need not heartbeat
+    play.wait(1000)  # a waiting member need not send heartbeats
     play.sync("ann", assignments={"bob": b"b"})
     play.hear("bob")
     play.heartbeat("bob")

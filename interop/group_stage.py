@@ -1,4 +1,4 @@
-"""A group on a stage: who asks what, and what is noted of the answers.
+"""A scripted group: the requests of its members, and the recorded responses.
 
 Ids, which differ from one performance to the next, are noted as who got them: `ann` and, for the second id that she
 got, `ann'`.
@@ -159,10 +159,10 @@ class Play:
 
     @property
     def notes(self) -> list[Any]:
-        # Only at the end, because a leader is told of ids before those who get them.
+        # Only at the end, because a leader sees ids before the members that get them.
         return [(who, kind, self._anonymous(what)) for who, kind, what in self._notes]
 
-    # ── What is noted ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Recording  ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _do(self, who: str, request: Request, version: int, *, waits: bool = False) -> None:
         self.stage.send(who, request, version)

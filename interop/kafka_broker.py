@@ -167,7 +167,7 @@ class KafkaBroker:
         self._process = self._reader = None
 
     def _configure(self) -> None:
-        # New ports each time: nobody keeps the old ones for a broker that is down.
+        # New ports each time: the old ones are not reserved while a broker is down.
         port, controller_port, *others = _free_ports(2 + len(self._listeners))
         self.bootstrap = f"127.0.0.1:{port}"
         self.addresses = {name: f"localhost:{own}" for name, own in zip(self._listeners, others, strict=True)}

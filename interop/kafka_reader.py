@@ -1,4 +1,4 @@
-"""A real broker that serves a partition somebody else wrote."""
+"""A real broker that serves a partition written by another program."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Apache Kafka's own tools, run on files that anybody wrote."""
+"""Apache Kafka's own tools, run on files of any origin."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def dump(kafka: KafkaArtifacts, files: Sequence[Path], *, print_data: bool = Fal
     """Read every file to the last record and entry, and let the tool compare the indexes with their logs.
 
     Two runs, because the sanity check that decides whether a starting broker rebuilds an index replaces the
-    comparison of its entries. Beware: the tool shortens an offset index whose length is no multiple of 8, and
+    comparison of its entries. Beware: the tool shortens an offset index whose length is not a multiple of 8, and
     leaves an empty offset index where a time index has none beside it.
     """
     problems = list(_missing_indexes(files))

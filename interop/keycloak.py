@@ -75,7 +75,7 @@ def keycloak(folder: Path, console: str) -> Iterator[Keycloak]:
         started.admin("POST", "", _realm(console))
         yield started
     finally:
-        # The script waits for Java, and both are in a process group of their own.
+        # The script waits for Java, and both are in a separate process group.
         os.killpg(process.pid, 9)
         process.wait()
 

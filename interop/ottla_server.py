@@ -1,4 +1,4 @@
-"""`ottla serve` as users run it: a process of its own, on a free port, with its data where a test can look at it."""
+"""`ottla serve` as users run it: in a separate process, on a free port, with accessible data."""
 
 import json
 import signal

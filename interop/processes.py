@@ -11,7 +11,7 @@ PROGRAM_TIMEOUT_S = 90
 
 @contextmanager
 def ended(process: subprocess.Popen[Any], timeout_s: float = PROGRAM_TIMEOUT_S) -> Iterator[None]:
-    """It is killed when the block ends, and when it runs for too long: whoever reads its output goes on then."""
+    """It is killed when the block ends, and on timeout: the reader of its output continues then."""
     timer = threading.Timer(timeout_s, process.kill)
     timer.start()
     try:

@@ -29,7 +29,7 @@ def broker(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="module")
 def partitions(broker: KafkaBroker) -> list[ConfluentPartition]:
-    """Of all topics but Kafka's own, whose contents change by themselves."""
+    """Of all topics except Kafka's internal ones, whose contents change."""
     return [one for one in Admin(broker.bootstrap).partitions() if not one.topic.startswith("__")]
 
 

@@ -19,7 +19,7 @@ PARTITIONS = 3
 KEYS = 10
 PATIENCE_S = 120
 ENOUGH = 300
-"""So many messages are acknowledged between two troubles."""
+"""This many messages are acknowledged between two faults."""
 CLUSTER = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",

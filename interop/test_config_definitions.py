@@ -1,4 +1,4 @@
-"""Our table of configs beside what a real broker tells of its own: names, types, defaults and flags."""
+"""Our table of configs compared with a real broker's: names, types, defaults and flags."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ OTHER_DEFAULTS = {
     "broker.id": "Kafka's has to be set",
     "process.roles": "Kafka's has to be set",
     "log.dirs": "Kafka's has to be set, or log.dir counts",
-    "listeners": "only this machine is let in until somebody says otherwise",
+    "listeners": "only localhost is served by default",
 }
 OTHER_SYNONYMS = {
     "flush.ms": "its broker config has a default here, see above",
@@ -113,7 +113,7 @@ def default_of(definition: Definition) -> str | None:
 
 
 def their_default(config: DescribeConfigsResourceResult) -> str | None:
-    """What it would be if nobody had set it; a config without a default has no such synonym."""
+    """The default value; a config without a default has no such synonym."""
     for synonym in config.synonyms:
         if synonym.source == DEFAULT_CONFIG and synonym.name == config.name:
             return str(synonym.value)

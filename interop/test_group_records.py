@@ -116,7 +116,7 @@ def write_groups(broker: KafkaBroker) -> None:
 
 
 def _until_pattern_is_resolved(client: RawClient, member: ConsumerGroupHeartbeatRequest) -> None:
-    """Kafka matches patterns in a thread of its own, and tells with a later heartbeat."""
+    """Kafka matches patterns in a separate thread, and reports the result in a later heartbeat."""
     epoch = 2
     deadline = time.monotonic() + 30
     while epoch == 2:

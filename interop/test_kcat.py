@@ -20,7 +20,7 @@ class Kcat:
         self._start = [str(program), "-b", bootstrap]
 
     def run(self, *arguments: str, given: str = "") -> list[str]:
-        """What it printed; whatever else it says must be no error."""
+        """Its output; it must not report errors."""
         done = subprocess.run(
             [*self._start, *arguments], input=given, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )

@@ -54,7 +54,7 @@ def test_members_of_all_kinds_share_one_group(
             await group.until(lambda: len(group.received) >= RECORDS)
             assert set(group.received.values()) == {1}
 
-            # Whoever leads gets out, so that another has to share out what it did not share out before.
+            # The leader leaves, so that another member has to compute the assignment.
             await group.leave(group.members[0])
             await group.settle(PARTITIONS)
             await group.join(OttlaMember(group))

@@ -37,7 +37,7 @@ JUSTIFIED = {
 
 
 class Guarded(NamedTuple):
-    """A broker with ACLs: where anybody may do anything, and where users log in."""
+    """A broker with ACLs: with an open listener, and with one that requires a login."""
 
     open: str
     sasl: str

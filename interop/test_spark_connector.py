@@ -101,7 +101,7 @@ def test_a_batch_read_has_the_same_rows_and_tasks(
     assert ours.schema == theirs.schema
     assert rows(ours) == rows(theirs)
     assert rows(theirs)
-    # The connector gives an empty partition a task of its own.
+    # The connector creates a task for an empty partition.
     empty = 1 if "minPartitions" not in options and "0" not in options.get("assign", "") else 0
     assert abs(ours.rdd.getNumPartitions() - theirs.rdd.getNumPartitions()) <= empty
 

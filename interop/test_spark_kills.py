@@ -42,7 +42,7 @@ def written(servers: str) -> int:
 
 
 def wait_for(servers: str, count: int, driver: "subprocess.Popen[bytes]") -> None:
-    """Until so many rows are written: at whatever point the driver and its tasks are just then."""
+    """Until this many rows are written: at any point of the driver and its tasks."""
     while written(servers) < count and driver.poll() is None:
         time.sleep(0.01)
 

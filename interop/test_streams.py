@@ -35,7 +35,7 @@ def test_words_are_counted_exactly_once_whoever_is_killed(kafka: KafkaArtifacts,
             server.restart("kill")
             expected += _write_lines(server, 1)
             _wait_for(server, lambda counts: counts.total() > LINES * 3)
-        # It starts anew with nothing but what is left in the compacted changelog.
+        # It restarts with only the compacted changelog.
         with _word_count(kafka, server, tmp_path / "other-state"):
             expected += _write_lines(server, 2)
             _wait_for(server, lambda counts: counts == expected)

@@ -1,4 +1,4 @@
-"""A consumer group whose members come and go, and somebody who watches what it has committed."""
+"""A consumer group whose members come and go, and a watcher of its committed offsets."""
 
 from __future__ import annotations
 

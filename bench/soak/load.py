@@ -34,7 +34,7 @@ class Load:
         self._changes.start()
 
     def _change(self) -> None:
-        """In a thread of its own, so that its calls too are under way when the broker goes down."""
+        """In a separate thread, so that some of its calls are pending when the broker stops."""
         next_group_change_s = time.monotonic() + GROUP_CHANGE_EVERY_S / 2
         while not self._stop.wait(ADMIN_EVERY_S):
             self.admin.do_something()

@@ -21,13 +21,13 @@ class Outgoing(NamedTuple):
 
 
 class Billing:
-    """An invoice for each order; one that comes again is not billed again, and what is no order is set aside."""
+    """An invoice for each order; duplicates are not billed again, and invalid orders are set aside."""
 
     def __init__(self) -> None:
         self._billed: set[str] = set()
 
     def answer(self, value: bytes | None) -> Outgoing | None:
-        """What is to be written for it, if anything is."""
+        """The record to write for it, if any."""
         try:
             order = json.loads(value or b"")
             number, cents = str(order["number"]), int(order["cents"])

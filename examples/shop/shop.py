@@ -44,7 +44,7 @@ class Shop:
             yield from self._visit(at)
 
     def after_hours(self, number: int) -> Iterator[Event]:
-        """The clock goes on, with next to nobody there: so that the last minutes of the day are known to be over."""
+        """The clock continues with few visitors, so that the last minutes of the day pass the watermark."""
         for minute in range(number + 10, number + 40, 10):
             yield from self._visit(OPENS + timedelta(minutes=minute))
 

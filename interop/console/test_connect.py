@@ -49,7 +49,7 @@ def test_a_broker_that_listens_everywhere_is_named_as_this_page_is(console: Watc
 @pytest.mark.parametrize("library", ["confluent-kafka", "aiokafka", "kafka-python", "ottla.client"])
 def test_a_snippet_for_python_writes_and_reads(console: WatchedPage, library: str, name: str) -> None:
     produce, consume = _snippets(console, library, name)
-    # Each library in a group of its own.
+    # Each library in a separate group.
     consume = consume.replace("kitchen", name)
     subprocess.run([sys.executable, "-c", produce], timeout=TIMEOUT_S, check=True)
     read = subprocess.run(

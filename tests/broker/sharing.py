@@ -1,4 +1,4 @@
-"""A member of a share group that hides nothing: each request by itself."""
+"""A low-level share group member: one call per request."""
 
 from __future__ import annotations
 

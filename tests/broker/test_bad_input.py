@@ -170,7 +170,7 @@ def refused_without_harm(victim: Victim, data: bytes) -> None:
 def test_garbage_is_refused(victim: Victim, seed: int) -> None:
     garbage = random.Random(seed).randbytes(1000)
     with RawClient(victim.broker.bootstrap_servers) as client:
-        # A negative size, or one with a request in it that nobody knows.
+        # A negative size, or one with an unknown request.
         client.send_bytes(garbage if seed % 2 else framed(garbage))
         client.socket.shutdown(socket.SHUT_WR)
         with pytest.raises(HungUpError):

@@ -1,4 +1,4 @@
-"""Dead letters: what a share group could not make use of is in a topic of its own, with the reason."""
+"""Dead letters: records that a share group rejected are in a separate topic, with the reason."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_nothing_is_archived_before_its_letter_is_written(client: RawClient, mem
     assert member.acknowledge(0, 1, REJECT, ACCEPT) == ErrorCode.MESSAGE_TOO_LARGE
     assert member.fetch().ranges == []
     set_topic_config(client, dead, "max.message.bytes", "100000")
-    # It is tried again by itself; what is rejected next only makes it sooner.
+    # It is retried automatically; the next rejected record only makes it sooner.
     produce(client, member.topic, b"bad")
     member.fetch()
     assert member.acknowledge(2, 2, REJECT) == ErrorCode.NONE

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .raw_client import RawClient
 
 ON_TOPIC = 3576
-"""What anybody may do, as Apache Kafka 4.3 without an authorizer answers."""
+"""The authorized operations of Apache Kafka 4.3 without an authorizer."""
 
 Pages = list[tuple[str, int]]
 

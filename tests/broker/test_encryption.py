@@ -212,7 +212,7 @@ def test_a_topic_that_is_deleted_meanwhile_stays_deleted(
     asyncio.run(rotate())
 
 
-# The catalog: whoever can write to the folder of a stopped broker, and has no key
+# The catalog: an attacker with write access to the folder of a stopped broker, without a key
 
 
 def tampered(data: Path, *statements: str) -> None:

@@ -47,7 +47,7 @@ def test_a_fetch_waits_for_an_append_and_not_longer(broker: ottla.Broker, client
             latencies_ms.append((time.perf_counter() - begun) * 1000)
             assert offsets(answer.partitions[0]) == [offset]
             assert not has_waits(broker, made)
-    # Produced, answered, woken and received. Polling would show: nobody polls every few milliseconds.
+    # Produced, answered, woken and received. Polling would be slower: it would not poll every few milliseconds.
     assert sorted(latencies_ms)[5] < 5, latencies_ms
 
 

@@ -1,4 +1,4 @@
-"""Batches that are numbered, and the ids of those who number them."""
+"""Idempotent producers: sequence numbers and producer ids."""
 
 from __future__ import annotations
 

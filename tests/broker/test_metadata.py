@@ -1,4 +1,4 @@
-"""Who serves what: every version, topics by name and id, and topics that come to be because somebody asks."""
+"""Metadata: every version, topics by name and id, and automatic topic creation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics with keys of their own: created, rotated, readable, and forgotten with the topic."""
+"""Topics with separate encryption keys: created, rotated, readable, and deleted with the topic."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def ann(client: RawClient, name: str, topic_id: bytes) -> ShareMember:
 
 @pytest.fixture
 def bob(broker: ottla.Broker, ann: ShareMember) -> Iterator[ShareMember]:
-    """In the same group, on a connection of its own."""
+    """In the same group, on a separate connection."""
     with RawClient(broker.bootstrap_servers) as client:
         yield ShareMember(client, ann.group, ann.topic, ann.topic_id)
 
@@ -248,7 +248,7 @@ def test_what_a_member_that_goes_had_is_there_for_others(client: RawClient, ann:
     ann.fetch()
     sent = bob.send_fetch()
     ann.close()
-    # Nobody has tried it: closing gives back what was only read ahead.
+    # Not a delivery attempt: closing releases records that were only prefetched.
     assert bob.receive(sent).ranges == [(0, 0, 1)]
 
 

@@ -140,5 +140,5 @@ def test_a_coordinator_that_leads_no_more_forgets_those_of_open_transactions(tmp
 
         broker.broker.groups.unload(0)
 
-        # When it leads again it reads the log, in which that transaction may never have been, or be no more.
+        # When it leads again it reads the log, which may not contain that transaction any more.
         assert committed(client, "g", "t", is_stable=True) == (ErrorCode.NONE, -1)

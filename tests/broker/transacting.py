@@ -1,4 +1,4 @@
-"""A transactional producer that hides nothing: each request by itself, in a version of the test's choice."""
+"""A low-level transactional producer: one call per request, in any version."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def examples() -> list[Example]:
 
 
 def is_as_documented(output: str, documented: str) -> bool:
-    """Three dots stand for anything within a line; on a line of their own for any lines."""
+    """An ellipsis matches anything within a line; alone on a line it matches any lines."""
     pattern = re.escape(documented)
     pattern = re.sub(rf"(?m)^{ANYTHING}\n", r"(?:.*\\n)*", pattern.replace("\\\n", "\n"))
     return re.fullmatch(pattern.replace(ANYTHING, ".*"), output) is not None

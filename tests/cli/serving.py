@@ -1,4 +1,4 @@
-"""`ottla serve` as a process of its own."""
+"""`ottla serve` as a separate process."""
 
 from __future__ import annotations
 

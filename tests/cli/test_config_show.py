@@ -40,7 +40,7 @@ SECTIONS: dict[str, type] = {"log": DiskConfig}
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to run in, an environment without settings, and a section of our own."""
+    """An empty working folder, an environment without settings, and a test section."""
     monkeypatch.chdir(tmp_path)
     for variable in [name for name in os.environ if name.startswith("OTTLA_")]:
         monkeypatch.delenv(variable)

@@ -80,7 +80,7 @@ def test_it_outlives_a_restart_of_the_broker(tmp_path: Path) -> None:
         assert program.stdout is not None
         assert program.stderr is not None
         assert program.stdout.readline().startswith("orders: 1 record archived")
-    # Others may have something to say first: nobody is told how it is doing, either.
+    # Other warnings may come first: the status could not be reported, either.
     assert any(line.endswith("trying again\n") for line in program.stderr)
     again = settings._replace(net=replace(settings.net, port=int(servers.rpartition(":")[2])))
     with EmbeddedBroker(data, again), program:

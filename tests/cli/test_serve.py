@@ -65,6 +65,7 @@ def test_it_says_where_it_is_once_it_is_ready(tmp_path: Path) -> None:
             "kafka": kafka,
             "listeners": [f"PLAINTEXT://{kafka}"],
             "http": http_address,
+            "schema_registry": f"http://{http_address}/schema-registry",
             "data_dir": str(serve.data_dir.resolve()),
             "pid": serve.process.pid,
         }

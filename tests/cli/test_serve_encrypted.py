@@ -1,4 +1,4 @@
-"""`ottla serve` with encrypted data, killed while it encrypts anew, and all its doors."""
+"""`ottla serve` with encrypted data, killed while it re-encrypts, and all its doors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_killed_again_and_again_while_it_encrypts_anew_it_loses_nothing(tmp_path
     for round_number in range(3):
         write_key_file(key_file, read_key_file(key_file).with_new_key(rewrites=True), is_new=False)
         with serving(tmp_path) as serve:
-            # It begins by itself; the first segment that is done says that it is in the midst of it.
+            # It starts automatically; the first rewritten segment shows that it is in progress.
             wait_until(lambda: newest_key_used(serve.data_dir) == round_number + 2)
             serve.process.kill()
     with serving(tmp_path) as serve:

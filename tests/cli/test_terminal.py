@@ -41,7 +41,7 @@ def on_a_terminal(cli: Cli, *arguments: str, typed: bytes = b"", **environment: 
     try:
         while part := os.read(ours, 65536):
             seen += part
-    except OSError:  # how Linux says that nobody has the other end any more
+    except OSError:  # on Linux: the other end was closed
         pass
     os.close(ours)
     return process.wait(PATIENCE_S), seen.decode().replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""A broker that is out of file descriptors serves what nobody has asked for before."""
+"""A broker without free file descriptors serves APIs that were not used before."""
 
 from __future__ import annotations
 
@@ -103,5 +103,5 @@ def test_an_api_that_was_never_used_works_without_a_descriptor(tmp_path: Path) -
         assert {config.name for config in described.configs} > {"group.max.size", "log.dirs"}
         resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
         assert serve.terminate() == 0
-        # What nobody has asked for is given up; Kafka is served.
+        # Optional features are given up; Kafka is served.
         assert [line for line in serve.output()[1].splitlines() if not line.startswith("ottla: no DMQP")] == []

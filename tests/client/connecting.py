@@ -1,4 +1,4 @@
-"""Connections to whoever is there, as tests open and close them."""
+"""Connections to any server, opened and closed by tests."""
 
 from __future__ import annotations
 

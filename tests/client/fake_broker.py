@@ -1,4 +1,4 @@
-"""A broker that answers as a test tells it to, and a few who are no brokers at all."""
+"""A broker with scripted responses, and some servers that are not brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a test runs its scenario: in a loop of its own, which must be left empty."""
+"""How a test runs its scenario: in a separate loop, which must be left empty."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 def run(scenario: Coroutine[Any, Any, T], loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop) -> T:
-    """Its result; fails if it left a task behind, or if something went wrong where nobody saw it."""
+    """Its result; fails if a task is left behind, or if an exception was not retrieved."""
     unseen: list[dict[str, Any]] = []
 
     async def watched() -> T:

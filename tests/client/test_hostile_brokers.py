@@ -30,7 +30,7 @@ SIZE = 4
 
 
 class Silent(asyncio.Transport):
-    """Takes what is written and says nothing."""
+    """Reads everything and never responds."""
 
     def __init__(self) -> None:
         self.is_aborted = False

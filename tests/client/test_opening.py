@@ -23,7 +23,7 @@ from .running import LOOPS, run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Nobody there, or somebody else
+# No server, or another kind of server
 
 
 def test_nobody_there() -> None:

@@ -184,7 +184,7 @@ def test_a_broker_that_has_just_failed_is_asked_last() -> None:
         async with serving(broker):
             await gone.start()
             broker.brokers = gone.brokers = [gone, broker]
-            # Whoever waits for the pause after the failure waits for a minute.
+            # The backoff after the failure takes a minute.
             async with routing(gone, broker, backoff_first_ms=60_000, backoff_max_ms=60_000) as router:
                 await gone.stop()
                 with pytest.raises(ConnectFailed):

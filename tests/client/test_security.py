@@ -146,7 +146,7 @@ def test_a_broker_that_says_why_it_refuses_a_certificate_is_quoted(
             except ssl.SSLError:
                 is_refused = True
             writer.write(outgoing.read())
-        await reader.read()  # or the end of the connection would overtake what was said
+        await reader.read()  # otherwise the end of the connection would overtake the data
         writer.close()
 
     async def scenario() -> None:

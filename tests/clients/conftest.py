@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Once more, if it fails: the clients have races of their own.
+    """Once more, if it fails: the clients have races.
 
     Seen: kafka-python that got the answer to its SyncGroup and never applied it, the group being stable.
     """

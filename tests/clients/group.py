@@ -1,4 +1,4 @@
-"""Several members of one consumer group, each in a thread of its own."""
+"""Several members of one consumer group, each in a separate thread."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Member:
             try:
                 self.consumer.commit({at: Committed(records[-1].offset + 1)})
             except Refused:
-                # Its partitions are being given away; whoever gets this one begins where the commits end.
+                # Its partitions are being reassigned; the next owner starts at the committed offset.
                 if at in self.consumer.assignment():
                     self.consumer.seek(at, records[0].offset)
             else:
@@ -109,7 +109,7 @@ class Group:
         self.until(is_settled, "an assignment of every partition")
 
     def receive(self, count: int) -> None:
-        """Wait until so many records have been received since the beginning."""
+        """Wait until this many records have been received since the beginning."""
         self.until(lambda: len(self.received) >= count, f"{count} records")
 
     def until(self, claim: Callable[[], bool], what: str) -> None:

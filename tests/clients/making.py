@@ -29,7 +29,7 @@ def until(claim: Callable[[], bool], what: str = "what was waited for") -> None:
 
 
 def receive(consumer: Consumer, count: int) -> list[Received]:
-    """Poll until so many records are here; any that come with the last of them too."""
+    """Poll until this many records are here; any that come with the last of them too."""
     received: list[Received] = []
 
     def are_here() -> bool:

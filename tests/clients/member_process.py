@@ -1,4 +1,4 @@
-"""A member of a group, for a process of its own: commits the middle of what it got, says so, and keeps polling."""
+"""A member of a group, for a separate process: commits the middle of what it got, says so, and keeps polling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers and consumers in processes of their own, so that they can be killed."""
+"""Brokers and consumers in separate processes, so that they can be killed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(servers: str, work: Work) -> Any:
-    """Do some work with an admin client of its own."""
+    """Do some work with a separate admin client."""
 
     async def with_admin() -> Any:
         admin = AIOKafkaAdminClient(bootstrap_servers=servers)

@@ -1,4 +1,4 @@
-"""What a group has read is remembered for whoever reads next."""
+"""Committed offsets are used by the next member of the group."""
 
 from __future__ import annotations
 

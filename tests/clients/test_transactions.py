@@ -1,4 +1,4 @@
-"""Transactions of every client: all or nothing, exactly once, and nobody but the last to take the name."""
+"""Transactions of every client: atomic, exactly once, with fencing of earlier producers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def strict_servers() -> Iterator[str]:
-    """Of a broker that creates no topics by itself."""
+    """Of a broker without automatic topic creation."""
     settings = Settings(broker=BrokerConfig(auto_create_topics=False), net=NetConfig(port=0))
     with ottla.Broker(settings=settings) as broker:
         yield broker.bootstrap_servers

@@ -1,4 +1,4 @@
-"""One real ZooKeeper for all tests of the cluster; each test has a folder of its own in it."""
+"""One real ZooKeeper for all tests of the cluster; each test has a separate folder in it."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKe
 
 @pytest.fixture
 def zookeeper(zookeeper_server: ZooKeeperServer) -> str:
-    """Where a cluster that nobody else has used can be kept."""
+    """The path of a new, unused cluster."""
     return f"{zookeeper_server.address}/test-{os.getpid()}-{next(_numbers)}"

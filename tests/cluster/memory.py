@@ -249,7 +249,7 @@ async def brokers_of(
 async def until(holds: Callable[[], object]) -> None:
     """Let the brokers work until it is so."""
     async with asyncio.timeout(PATIENCE_S):
-        while not holds():  # noqa: ASYNC110 - of brokers' insides nobody tells
+        while not holds():  # noqa: ASYNC110 - there are no events for it
             await asyncio.sleep(0)
 
 

@@ -1,4 +1,4 @@
-"""`ottla cluster local`, as somebody sees it who has just installed this."""
+"""`ottla cluster local`, as a new user runs it."""
 
 from __future__ import annotations
 

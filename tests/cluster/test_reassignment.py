@@ -88,7 +88,7 @@ def test_a_node_that_is_away_may_stay_but_cannot_be_added() -> None:
 
 
 def _moved_and_led_by_the_new() -> PartitionState:
-    """On its way from 1 to 2 and 3; 1 has died, 2 leads and has acknowledged records that nobody else has."""
+    """A reassignment from 1 to 2 and 3; 1 has died, 2 is leader and the only one with some acknowledged records."""
     state = begin(partition((1,)), (2, 3), ALL)
     return replace(state, isr=(2,), leader=2, leader_epoch=1)
 

@@ -1,4 +1,4 @@
-"""A node that is cut off from ZooKeeper knows it by its own clock, before anybody else may lead."""
+"""A node without a connection to ZooKeeper fences itself by its own clock, before another leader can be elected."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def consuming(cluster: EphemeralCluster) -> Iterator[ShareConsumer]:
 
 
 def accept(consumers: list[ShareConsumer], count: int) -> list[bytes]:
-    """The values of what they are given, each accepted, until there are so many."""
+    """The values of what they are given, each accepted, until there are this many."""
     found: list[bytes] = []
     give_up_at_s = time.monotonic() + PATIENCE_S
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""What a cluster asks of whoever keeps its catalog: the same of ZooKeeper and of the supervisor of workers."""
+"""The contract of a cluster's metadata store, for ZooKeeper and for the supervisor of workers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KeptHere:
         return link
 
     def close(self) -> None:
-        """As a supervisor that is killed: whoever is connected is not any more."""
+        """Like a killed supervisor: all connections are closed."""
         for serving in self._serving:
             serving.cancel()
         self._call(self._close())

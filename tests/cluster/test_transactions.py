@@ -82,7 +82,7 @@ def write(to: Producer, value: bytes) -> None:
 
 
 def committed(nodes: list[EmbeddedBroker], count: int) -> list[tuple[int, bytes]]:
-    """What a reader of committed records sees, when it has seen so many and no more come."""
+    """What a reader of committed records sees, when it has seen this many and no more come."""
     found: list[tuple[int, bytes]] = []
     with closing(consumer(nodes)) as reader:
         reader.assign([TopicPartition(TOPIC, partition, 0) for partition in range(3)])
@@ -239,7 +239,7 @@ class Apart:
         return RawClient(node.bootstrap_servers)
 
     def send(self, value: bytes, partition: int) -> int:
-        """To whoever leads it, which is the node of the same place in the list."""
+        """To its leader, which is the node at the same index in the list."""
         with self._client(self._nodes[partition]) as self.producer.client:
             error = self.producer.send(TOPIC, value, partition=partition)
         self.producer.client = self.coordinator

@@ -1,4 +1,4 @@
-"""ZooKeeper behind passwords and TLS: nobody else can read or change what the cluster keeps there."""
+"""ZooKeeper with passwords and TLS: other users can neither read nor change the cluster's nodes."""
 
 from __future__ import annotations
 

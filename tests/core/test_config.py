@@ -1,4 +1,4 @@
-"""Settings: which source counts, of what type they are, and what is said of them."""
+"""Settings: precedence of sources, types, and errors."""
 
 from __future__ import annotations
 

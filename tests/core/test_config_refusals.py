@@ -254,7 +254,7 @@ def test_an_objection_that_names_no_field_names_all_that_was_given() -> None:
         load({"x": Fussy}, environment={"OTTLA_X_B": "2"}, command_line={"x.a": Flag("--a", 3)})
 
 
-# Files that are no configuration
+# Files that are not configurations
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_new_key_seals_and_the_old_one_still_opens() -> None:
 
 
 def test_the_form_is_what_its_description_says() -> None:
-    """By the library alone: whoever has the key can read the data without Ottla."""
+    """With the library only: the key is sufficient to read the data without Ottla."""
     key = bytes(range(32))
     sealed = Sealer(KeyRing({7: key})).seal(b"dawn", b"here")
     session, number = sealed[4:20], sealed[20:28]

@@ -36,14 +36,14 @@ class DmqpBroker(HttpBroker):
         self.broker.http_address = self.http.address
         self.door = (DmqpDoor if self.broker.cluster is None else ClusterDoor)(self.broker, self._dmqp)
         await self.door.start()
-        self.broker.shard_door = self.door
+        self.broker.shard_server = self.door
 
     @property
     def bootstrap(self) -> str:
         return str(self.http.address)
 
     def exposed(self, topic: str, shards: int = 1) -> list[int]:
-        """A new topic with so many shards: their ports."""
+        """A new topic with this many shards: their ports."""
         assert self.client.post("/v1/topics", json={"name": topic, "partitions": shards}).status_code == 201
         answer = self.client.post(f"/v1/dmqp/{topic}", json={})
         assert answer.status_code == 200, answer.text

@@ -1,4 +1,4 @@
-"""Messages that are to be delivered later: they stand in nobody's way, and come when they are due."""
+"""Delayed messages: they do not block others, and are delivered when they are due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peers that are slow, silent, too many or malicious cost themselves their connection, and nobody else anything."""
+"""Peers that are slow, silent, too many or malicious lose their connection, and do not affect others."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_replies_that_are_not_read_are_given_up_and_the_rest_stays_in_the_queue(
             greedy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             greedy.send(encode(0, Method.POP, 0) * count)
             with RawShard(port) as other:
-                # Whoever reads what it asked for is served meanwhile.
+                # Clients that read their responses are served meanwhile.
                 assert other.pop().status in (Status.OK, Status.ENODATA)
             served.run(_until_gone(served))
         with RawShard(port) as shard:
-            # Only so many were taken as could be on their way to the one that did not read.
+            # Only messages in flight to the client that did not read were taken.
             assert shard.pop().status == Status.OK
 
 

@@ -19,9 +19,9 @@ _CHANGING_CALLS = ("pwrite", "rename", "replace", "ftruncate", "truncate", "fsyn
 
 
 def fork(work: Callable[[], None]) -> int:
-    """Run `work` in a process of its own; its number."""
+    """Run `work` in a separate process; its number."""
     with warnings.catch_warnings():
-        # Libraries that other tests have loaded may run threads of their own; the child does not need them.
+        # Libraries that other tests have loaded may run threads; the child does not need them.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:

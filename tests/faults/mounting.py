@@ -26,7 +26,7 @@ def _keep_mounts_to_ourselves() -> None:
     if os.geteuid() != 0:
         raise CannotMount("mounting a file system needs root")
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
-        raise CannotMount(f"a mount namespace of one's own: {os.strerror(ctypes.get_errno())}")
+        raise CannotMount(f"a separate mount namespace: {os.strerror(ctypes.get_errno())}")
     mount("--make-rprivate", "/")
 
 

@@ -44,7 +44,7 @@ class Rot(NamedTuple):
 
 
 class Specimen:
-    """A log of three segments in a folder of its own, to be damaged and opened again and again."""
+    """A log of three segments in a separate folder, to be damaged and opened again and again."""
 
     def __init__(self, folder: Path, interval: int) -> None:
         self.config = LogConfig(segment_bytes=1024, index_interval_bytes=interval)

@@ -31,7 +31,7 @@ CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200)
 
 @contextmanager
 def descriptors_left(count: int) -> Iterator[None]:
-    """Let this process open so many more files, and no more."""
+    """Let this process open this many more files, and no more."""
     taken = []
     try:
         while True:

@@ -94,7 +94,7 @@ class CarefulWriter(Writer):
             self.flushes.append((self.data_dir.logs[at], flush, None))  # type: ignore[arg-type]
 
     def finish_flushes(self) -> None:
-        # Not in the order in which they began: each runs in a thread of its own.
+        # Not in the order in which they began: each runs in a separate thread.
         for log, flush, _ in reversed(self.flushes):
             flush.run()
             log.finish_flush(flush)

@@ -29,7 +29,7 @@ class Fate(Enum):
     COMMITTED = "committed"
     GONE = "gone"
     UNKNOWN = "unknown"
-    """It was to be committed, and nobody has heard what came of it."""
+    """A commit without a response: its outcome is unknown."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Story:
 
 
 class Worker:
-    """A transactional id, and whoever goes by it: at times somebody new, and the old one does not know."""
+    """A transactional id and its producer, which is sometimes replaced by a new one without noticing."""
 
     def __init__(self, server: Server, name: str, flow: str, pick: random.Random) -> None:
         self.name = name
@@ -93,7 +93,7 @@ class Worker:
     def _started(self) -> Transactional:
         if self._producer is None:
             self._client = RawClient(self._server.address)
-            # Whoever starts anew finds what was open aborted, if it was not decided already.
+            # A restarted producer finds its open transaction aborted, if it was not decided already.
             timeout_ms = _HASTY_MS if self._pick.random() < 0.1 else _PATIENT_MS
             self._producer = Transactional(self._client, self.name, self._flow, timeout_ms)
             self._give_up()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
-    """A broker that anybody may use, in a process of its own."""
+    """A broker without authentication, in a separate process."""
     with Probed(tmp_path_factory.mktemp("probed"), "--http-port", "0") as probed:
         yield probed
 

@@ -37,7 +37,7 @@ NOISE = Random(1).randbytes(50_000)
 
 @cache
 def bomb(size: int, codec: int = ZSTD, *, count: int = 1, start: bytes = b"", max_timestamp: int = 1) -> bytes:
-    """A batch whose records decompress to so many bytes."""
+    """A batch whose records decompress to this many bytes."""
     value = start + bytes(size // count - len(start))
     records = b"".join(record(value=value, key=b"k", offset_delta=at) for at in range(count))
     packed = bytes(compress(codec, records))

@@ -30,7 +30,7 @@ BOMBS = ["(.?){490}", "(.|.)*X", "(a*)*b", "(((){1000}){1000}){1000}", "a{" + "9
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Serve]:
-    """A process of its own: one that hangs can be killed."""
+    """A separate process: one that hangs can be killed."""
     with Serve(tmp_path) as served:
         yield served
 

@@ -66,7 +66,7 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def kill_after(process: subprocess.Popen[str], lines: int) -> list[int]:
-    """Kill it at some moment after so many lines; all the numbers that it told of."""
+    """Kill it at some moment after this many lines; all the numbers that it told of."""
     assert process.stdout is not None
     told = [int(process.stdout.readline()) for _ in range(lines)]
     process.send_signal(signal.SIGKILL)

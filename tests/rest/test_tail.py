@@ -98,7 +98,7 @@ def test_a_slow_reader_is_told_what_it_missed_and_holds_up_nobody(
         slow.sendall(f"GET /v1/topics/{topic}/tail?max_behind=10 HTTP/1.1\r\nhost: x\r\n\r\n".encode())
         received = slow.recv(1000)
         assert b"200 OK" in received
-        # More than the sockets' buffers take, while nobody reads.
+        # More than the sockets' buffers take, while no client reads.
         for _ in range(40):
             post(http, topic, *["x" * 10_000] * 100)
         post(http, topic, "the last one")

@@ -56,7 +56,7 @@ class Collector:
         self._server.server_close()
 
     def gone(self) -> None:
-        """Nobody listens there any more."""
+        """Nothing listens there any more."""
         self._server.socket.close()
 
     def spans(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ COMPUTED = {
 """Where an expression is computed, and what from. None comes from a client: those are for ottla.core.patterns."""
 LENGTH = 4000
 MOST_S = 0.02
-"""A quadratic expression takes several times as long with so many characters, a linear one a hundredth."""
+"""A quadratic expression takes several times as long with this many characters, a linear one a hundredth."""
 
 
 def calls() -> list[tuple[str, ast.Call]]:

@@ -55,7 +55,7 @@ def test_a_client_that_looks_for_another_host_does_not_connect(broker: Secured) 
 
 
 def test_plain_text_on_a_tls_port_is_hung_up_on_and_counted(tmp_path: Path) -> None:
-    # A broker of its own: another may not have seen the end of an earlier test's handshake yet.
+    # A separate broker: another may not have seen the end of an earlier test's handshake yet.
     with secured(tmp_path) as broker:
         [port] = [one for one in broker.embedded.broker.listener.ports if one.config.protocol == "SSL"]
         with socket.create_connection(tuple(port.address), PATIENCE_S) as client:

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation`: histories by seed, each in a process of its own. See docs/simulation.md."""
+"""`python -m tests.simulation`: histories by seed, each in a separate process. See docs/simulation.md."""
 
 from __future__ import annotations
 

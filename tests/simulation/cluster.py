@@ -1,4 +1,4 @@
-"""The nodes of one history: real brokers, each in a context of its own, on simulated edges."""
+"""The nodes of one history: real brokers, each in a separate context, on simulated edges."""
 
 from __future__ import annotations
 

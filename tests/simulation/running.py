@@ -1,4 +1,4 @@
-"""Histories in processes of their own: forked from one that has imported everything, and gone afterwards."""
+"""Histories in separate processes: forked from one that has imported everything, and gone afterwards."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def in_a_fork(plan: Plan, dump: Path | None = None) -> Outcome | str:
 
 
 def run_all(plans: Iterator[Plan], jobs: int) -> Iterator[tuple[Plan, Outcome | str]]:
-    """So many at a time, in the order in which they end."""
+    """This many at a time, in the order in which they end."""
     children: dict[int, Child] = {}
     try:
         while True:

@@ -67,7 +67,7 @@ class Scene:
         return len(self.told.acknowledged)
 
     async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:  # noqa: ARG002
-        """`lost`: partitions that nobody leads, rightly."""
+        """`lost`: partitions that correctly have no leader."""
         readable = [index for index in range(self.partitions) if (self.told.topic, index) not in lost]
         return await _check(self.world, self.told, readable)
 

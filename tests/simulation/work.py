@@ -61,7 +61,7 @@ class Told:
 
 
 class Job:
-    """Something that a client does until it is told to end; in a process of its own, which faults may hit."""
+    """Something that a client does until it is told to end; in a separate process, which faults may hit."""
 
     def __init__(self, world: World, name: str, host: str) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""One Spark and one broker for all tests of the data source; each test has topics of its own."""
+"""One Spark and one broker for all tests of the data source; each test has separate topics."""
 
 import importlib.util
 import itertools

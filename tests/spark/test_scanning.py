@@ -22,7 +22,7 @@ from ottla.spark.reader.rows import spark_schema
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Batches of ten records each, so many that the index knows where some of them begin."""
+    """Batches of ten records each, enough of them that some have index entries."""
     data_dir = tmp_path_factory.mktemp("data")
     with EmbeddedBroker(data_dir) as broker, Admin(broker.bootstrap_servers) as admin:
         admin.create_topic("t", partitions=1)

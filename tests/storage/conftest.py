@@ -47,7 +47,7 @@ def files(tmp_path: Path) -> Iterator[OpenFiles]:
 
 @pytest.fixture
 def partition(tmp_path: Path, clock: ManualClock) -> Iterator[OpenPartition]:
-    """Opens a log in a folder of its own; at the end nothing of it may be open any more."""
+    """Opens a log in a separate folder; at the end nothing of it may be open any more."""
     opened: list[Partition] = []
 
     def open_partition(

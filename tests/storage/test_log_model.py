@@ -536,7 +536,7 @@ TestLogModel = LogModel.TestCase
 
 
 class EncryptedLogModel(LogModel):
-    """The same, with keys that change and segments that are encrypted anew."""
+    """The same, with keys that change and segments that are re-encrypted."""
 
     suffix = ".elog"
     extra_bytes = SEAL_BYTES

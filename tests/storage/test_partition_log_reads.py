@@ -29,7 +29,7 @@ INTERVALS = [EVERY_BATCH, 150, 4096]
 
 
 def filled(opened: Partition, counts: tuple[int, ...] = (1, 3, 2, 1, 4)) -> list[bytes]:
-    """Batches of so many records each; the bytes of each batch as they are in the log."""
+    """Batches of this many records each; the bytes of each batch as they are in the log."""
     stored = []
     for count in counts:
         made = batch(*[b"value %d" % number for number in range(count)])

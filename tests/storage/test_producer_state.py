@@ -292,7 +292,7 @@ def test_within_a_transaction_a_batch_outside_of_it_is_refused() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=40), st.integers(0, LAST))
 def test_repeats_and_gaps_never_put_a_record_twice_or_out_of_order(steps: list[tuple[int, int]], first: int) -> None:
-    """Each step sends a batch again, from so many batches back; 0 is the next one."""
+    """Each step sends a batch again, from this many batches back; 0 is the next one."""
     log = Log()
     sent: list[BatchHeader] = []
     sequence = first

@@ -28,7 +28,7 @@ SIZE = 80
 
 @pytest.fixture
 def made(tmp_path: Path, files: OpenFiles) -> Iterator[Made]:
-    """A new segment with so many batches of one record."""
+    """A new segment with this many batches of one record."""
     segments = []
 
     def make(count: int = 0, config: LogConfig = CONFIG) -> Segment:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def make(tmp_path: Path, files: OpenFiles) -> Iterator[Make]:
-    """So many segments, ten offsets each, of which the last is appended to and none has been synced."""
+    """This many segments, ten offsets each, of which the last is appended to and none has been synced."""
     made: list[Segment] = []
 
     def unsynced(count: int, *, is_as_left: bool = False) -> tuple[Unsynced, list[Segment]]:

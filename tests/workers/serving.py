@@ -47,7 +47,7 @@ def produce(servers: str, topic: str, values: list[str]) -> None:
 
 
 def consume(servers: str, topic: str, count: int, group: str = "g") -> list[str]:
-    """So many values, and all of them from the beginning."""
+    """This many values, and all of them from the beginning."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     values: list[str] = []

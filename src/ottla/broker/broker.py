@@ -1,4 +1,4 @@
-"""The broker: everything it holds, and how it starts and stops. It lives in one event loop, without locks."""
+"""The broker: its state, start and stop. It lives in one event loop, without locks."""
 
 from __future__ import annotations
 
@@ -12,21 +12,17 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.administration import LocalAdministration, NewTopic
 from ottla.broker.batches.inflating import Inflating
 from ottla.broker.configs.layers import BrokerConfigs
-from ottla.broker.configs.static import cluster_settings, security_settings, share_settings, static_settings
+from ottla.broker.configs.static import all_static_settings
 from ottla.broker.coordinators.groups import GroupCoordinator
 from ottla.broker.coordinators.producer_ids import ProducerIds
 from ottla.broker.requests.dispatch import Dispatcher
 from ottla.broker.requests.fetch_sessions import FetchSessions
 from ottla.broker.security.security import Security
+from ottla.broker.topic_defaults import topic_defaults
 from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import (
-    AUDIT,
-    AUDIT_CONFIGS,
-    CONSUMER_OFFSETS,
-    INTERNAL_TOPIC_CONFIGS,
     INTERNAL_TOPICS,
     SHARE_GROUP_STATE,
-    SHARE_GROUP_STATE_CONFIGS,
     TRANSACTION_STATE,
     Topics,
 )
@@ -49,15 +45,15 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.transactions import TransactionCoordinator
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
-    from ottla.broker.interfaces.protocol_servers import ShardDoor
+    from ottla.broker.interfaces.protocol_servers import ShardServer
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.context import Client
     from ottla.broker.settings import Settings
     from ottla.broker.share.service import ShareService
-    from ottla.broker.startup_wait import Settling
+    from ottla.broker.startup_wait import StartupWait
     from ottla.broker.topics import TopicState
-    from ottla.broker.topology import Surroundings
+    from ottla.broker.topology import Topology
     from ottla.broker.tracing import Tracing
     from ottla.broker.upkeep.compactor import Compactor
     from ottla.broker.upkeep.key_rotation import KeyRotation
@@ -82,19 +78,19 @@ class Broker:
         self.config = settings.broker
         self.settings = settings
         self.inherited = inherited
-        """Of a worker, which shares a machine with others."""
+        """For a worker, which shares a machine with others."""
         self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
         self.catalog: Catalog
-        self.surroundings: Surroundings
+        self.topology: Topology
         self.administration: Administration
         self.cluster: JoinedCluster | None = None
         self.replication: Replication | None = None
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
-        self.settling: Settling | None = None
-        """Of a node of a cluster: holds questions about the cluster until it knows it."""
+        self.startup_wait: StartupWait | None = None
+        """For a cluster node: delays requests about the cluster until it is known."""
         self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
@@ -113,27 +109,26 @@ class Broker:
             bound = () if inherited is None else inherited.bound
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate, bound)
             undoing.pop_all()
-        # At once: a key file that changes from now on is to be noticed.
+        # At once: changes of the key file from now on must be noticed.
         self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.inflating = Inflating(settings.broker)
         self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
-        """Held by whoever writes segments anew: one log at a time, and only by one."""
+        """Held while segments are rewritten: one log at a time."""
         self.maintenance = Maintenance(self)
         self.faults: Faults | None = None
-        """What is to go wrong, where somebody wants that."""
-        self.shard_door: ShardDoor | None = None
+        """Fault injection hooks; None in production."""
+        self.shard_server: ShardServer | None = None
         self.http_address: Address | None = None
-        """Where the HTTP door listens, if there is one."""
-        """Set by who serves DMQP."""
+        """Both set by the servers of these protocols, if they run."""
         self.security.start()
         if self.cluster is not None:
             self.replicate(self.cluster)
 
     def replicate(self, cluster: Cluster) -> None:
-        """From its start on, lead and follow what this cluster's view says."""
+        """Lead and follow partitions as this cluster's view says."""
         from ottla.broker.replication.replication import Replication
 
         self.replication = Replication(self, cluster, self.settings.replication)
@@ -147,14 +142,14 @@ class Broker:
         self.catalog = SqliteCatalog.open(folder, self._sealer, must_be_sealed=self.data_dir.has_sealed_catalog)
         undoing.callback(self.catalog.close)
         self.data_dir.note_sealed_catalog()
-        self.surroundings = Alone(self)
+        self.topology = Alone(self)
         self.administration = LocalAdministration(self)
         return is_new_catalog
 
     def _open_member(self, undoing: ExitStack) -> bool:
-        """Of a cluster: what exists is in the cluster's catalog, and never new to a folder."""
+        """In a cluster, topics are in the shared catalog, and never adopted from a folder."""
         from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
-        from ottla.broker.startup_wait import Settling
+        from ottla.broker.startup_wait import StartupWait
         from ottla.broker.topology import Together
 
         membership = Membership(self.settings, None if self.inherited is None else self.inherited.catalog)
@@ -169,8 +164,8 @@ class Broker:
         )
         undoing.callback(self.data_dir.close)
         self.cluster = membership.cluster(self.data_dir)
-        self.surroundings = Together(self, self.cluster)
-        self.settling = Settling(self.cluster, 1 if self.inherited is None else self.inherited.nodes)
+        self.topology = Together(self, self.cluster)
+        self.startup_wait = StartupWait(self.cluster, 1 if self.inherited is None else self.inherited.nodes)
         self.administration = ClusterAdministration(self, self.cluster, membership.catalog)
         self._soon = SoonCreated(self)
         self._following = CatalogFollower(self, membership.catalog)
@@ -193,7 +188,7 @@ class Broker:
 
         return KeyRotation(self)
 
-    # Imported when they are first needed: no start has to wait for them.
+    # Imported on first use, to keep the start fast.
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
@@ -214,13 +209,13 @@ class Broker:
 
     @cached_property
     def share(self) -> ShareService:
-        from ottla.broker.share.service import ShareService  # most brokers never see a share group
+        from ottla.broker.share.service import ShareService  # rarely needed
 
         return ShareService(self, self.settings.share)
 
     @property
     def has_shared(self) -> bool:
-        """Whether there was anything to do with share groups so far."""
+        """Whether share groups were used so far."""
         return "share" in self.__dict__
 
     def is_share_group(self, group_id: str) -> bool:
@@ -236,7 +231,7 @@ class Broker:
 
     @property
     def keys(self) -> KeyRing | None:
-        """What data on the disk is encrypted with, if it is."""
+        """The encryption of data on the disk, if enabled."""
         return None if self.data_dir.sealer is None else self.data_dir.sealer.ring
 
     # Starting and stopping
@@ -265,11 +260,11 @@ class Broker:
             except BaseException:
                 await self._halt()
                 raise
-            if self.settling is not None:
-                self.settling.joined()
+            if self.startup_wait is not None:
+                self.startup_wait.joined()
 
     async def _recover(self) -> None:
-        """After a crash every log is checked before anybody is served, so that nobody waits for it later."""
+        """After a crash every log is recovered before requests are served, so that none waits for it later."""
         loop = asyncio.get_running_loop()
         for partition in self.topics.partitions_here():
             if (self.data_dir.path / str(partition.at)).exists():
@@ -278,16 +273,16 @@ class Broker:
                 except StorageError as failed:
                     if self.replication is None:
                         raise
-                    # Other nodes have it. It is opened again as a replica, which is offline until that succeeds.
-                    _logger.error("%s could not be opened: %s", partition.at, failed)
+                    # Other nodes have it. Opening is retried as a replica, which is offline until that succeeds.
+                    _logger.error("%s: could not open the log: %s", partition.at, failed)
 
     async def stop(self) -> None:
-        """Answer what is under way, then leave everything so that the next start is quick."""
+        """Complete pending requests, then shut down cleanly so that the next start is fast."""
         await self._halt()
         await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     async def _halt(self) -> None:
-        """All of it but the closing."""
+        """Everything except closing."""
         if self.cluster is not None:
             await self.cluster.stop()
         if self.replication is not None:
@@ -315,10 +310,10 @@ class Broker:
             self.cluster.close()
         self.security.close()
 
-    # What handlers ask
+    # For handlers
 
     def advertised_to(self, connection: Client) -> Address:
-        """Where this client should connect to: where its listener is told to be, else where it is already."""
+        """The address for this client: the advertised one of its listener, or the one it is connected to."""
         return connection.advertised or Address(*connection.local)
 
     @property
@@ -334,47 +329,30 @@ class Broker:
     def create_topic(
         self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
     ) -> TopicState:
-        """With what is usual for a topic of this name where nothing else is said.
+        """Create a topic with default settings.
 
-        In a cluster it takes a while: LeaderNotAvailable, and who asks again finds it.
+        In a cluster it is asynchronous: raises LeaderNotAvailable, and the client retries.
         """
         if self.cluster is not None:
             self.create_topic_soon(name)
             raise LeaderNotAvailable(f"topic {name} is being created")
-        partitions, configs = self.usual(name, partitions, configs)
+        partitions, configs = topic_defaults(self.settings, name, partitions, configs)
         return self.topics.create(name, partitions, configs, is_internal=name in INTERNAL_TOPICS)
 
     def create_topic_soon(self, name: str) -> None:
         if self._soon is not None:
             self._soon.create(NewTopic(name))
 
-    def usual(
-        self, name: str, partitions: int | None, configs: Mapping[str, str] | None
-    ) -> tuple[int, Mapping[str, str]]:
-        """What a new topic of this name gets where nothing else is said."""
-        if name == CONSUMER_OFFSETS:
-            partitions = partitions or self.config.offsets_topic_partitions
-        if name == TRANSACTION_STATE:
-            partitions = partitions or self.settings.transactions.state_topic_partitions
-        if name == SHARE_GROUP_STATE:
-            partitions = partitions or self.settings.share.state_topic_partitions
-            configs = configs or SHARE_GROUP_STATE_CONFIGS
-        if name == AUDIT:
-            partitions, configs = partitions or 1, configs or AUDIT_CONFIGS
-        if configs is None:
-            configs = INTERNAL_TOPIC_CONFIGS if name in INTERNAL_TOPICS else {}
-        return partitions or self.config.default_partitions, configs
-
     @property
     def default_replication_factor(self) -> int:
         return 1 if self.cluster is None else self.settings.cluster.default_replication_factor
 
     def delete_topic(self, state: TopicState) -> None:
-        """It is gone at once; its files go in the background."""
+        """Effective at once; its files are removed in the background."""
         self._forget(state, self.topics.delete(state))
 
     def forget_topic(self, state: TopicState) -> None:
-        """The same for one that is not in the catalog any more."""
+        """The same for a topic that is no longer in the catalog."""
         self._forget(state, self.topics.forget(state))
 
     def _forget(self, state: TopicState, folders: list[Path]) -> None:
@@ -388,8 +366,8 @@ class Broker:
             self.share.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
-        if self.shard_door is not None:
-            self.shard_door.topic_deleted(state.name)
+        if self.shard_server is not None:
+            self.shard_server.topic_deleted(state.name)
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of this broker, or of all brokers."""
@@ -401,7 +379,7 @@ class Broker:
         self.topics.reconfigure()
 
     def connection_closed(self, connection: Connection) -> None:
-        """Somebody has gone; what they wait for is cancelled by the connection itself."""
+        """A client disconnected; the connection cancels its pending requests."""
         if self.has_shared:
             self.share.connection_closed(connection)
 
@@ -416,12 +394,7 @@ class Broker:
         return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        static = static_settings(
-            self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
-        )
-        static |= share_settings(self.settings.share) | security_settings(self.settings.security, self.settings.net)
-        if self.cluster is not None:
-            static |= cluster_settings(self.settings.cluster)
+        static = all_static_settings(self.settings, address, is_member=self.cluster is not None)
         is_encrypted = self.settings.encryption.is_on
         node_id = self.config.node_id
         return BrokerConfigs.of(self.catalog.view, node_id, self.settings.log, static, is_encrypted=is_encrypted)

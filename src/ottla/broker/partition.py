@@ -241,7 +241,7 @@ class Partition:
         return b"" if len(records) > room else records
 
     def wait_for(self, follower: int) -> Waiters:
-        """For a `ByteWait`: followers wait for appended records, consumers (NOBODY) for committed ones."""
+        """For a `ByteWait`: followers wait for appended records, consumers for committed ones."""
         return self.waits if follower == NOBODY else self.role.waiters_of(follower)
 
     @property

@@ -82,7 +82,7 @@ class Role(ABC):
     # Appending
 
     def appended(self, size: int) -> None:
-        """So many bytes were appended: wake the fetches that can read them."""
+        """This many bytes were appended: wake the fetches that can read them."""
 
     def synced(self) -> None:
         """The log was synced further: what that commits is committed."""

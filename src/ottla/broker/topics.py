@@ -28,29 +28,8 @@ TRANSACTION_STATE: Final = "__transaction_state"
 SHARE_GROUP_STATE: Final = "__share_group_state"
 AUDIT: Final = "__ottla_audit"
 INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, AUDIT})
-INTERNAL_TOPIC_CONFIGS: Final = {
-    "cleanup.policy": "compact",
-    "compression.type": "producer",
-    "segment.bytes": str(100 << 20),
-}
-"""As Kafka creates them."""
-SHARE_GROUP_STATE_CONFIGS: Final = {
-    "cleanup.policy": "delete",
-    "compression.type": "producer",
-    "max.message.bytes": str(16 << 20),
-    "retention.bytes": "-1",
-    "retention.ms": "-1",
-    "segment.bytes": str(100 << 20),
-}
-"""Its records build on each other, so who writes them sees to it that the oldest go."""
-AUDIT_CONFIGS: Final = {
-    "cleanup.policy": "delete",
-    "compression.type": "producer",
-    "retention.ms": str(365 * 24 * 3600 * 1000),
-    "segment.bytes": str(100 << 20),
-}
 _CLUSTER_METADATA: Final = "__cluster_metadata"
-"""The log of Kafka's own controllers, whose folder looks like a partition's."""
+"""The log of Kafka's controllers, whose folder looks like a partition's."""
 
 
 class TopicState:
@@ -89,12 +68,12 @@ class Topics:
         self.attach: Callable[[TopicState, Partition], None] | None = None
         """In a cluster: called for each new partition, before it is used."""
         self.version = 0
-        """Grows with every change, so that who keeps something made of topics knows when to make it anew."""
+        """Incremented with every change, so that caches of topics know when to update."""
 
     def load(self, *, is_new_catalog: bool, is_shared: bool = False) -> None:
-        """Take over what the catalog lists, and deal with folders that it does not.
+        """Load the topics of the catalog, and handle folders without a topic.
 
-        What other nodes share may have been deleted and created again while this one was away.
+        Topics of a shared catalog may have been deleted and re-created while this node was offline.
         """
         if is_new_catalog:
             self._adopt_folders()
@@ -110,12 +89,12 @@ class Topics:
         try:
             renamed = self._data_dir.set_stray_aside(at)
         except StorageError as failed:
-            _logger.error("%s belongs to no topic and could not be set aside: %s", at, failed)
+            _logger.error("%s belongs to no topic, and could not be renamed: %s", at, failed)
         else:
-            _logger.warning("%s belongs to no topic and is set aside as %s", at, renamed.name)
+            _logger.warning("%s belongs to no topic and was renamed to %s", at, renamed.name)
 
     def _adopt_folders(self) -> None:
-        """A folder that Apache Kafka filled, say: its partitions become topics under the ids they have."""
+        """Adopt a folder written by Apache Kafka, for example: its partitions become topics with their ids."""
         found: dict[str, tuple[int, TopicId | None]] = {}
         for at, topic_id in self._data_dir.partitions():
             count, known_id = found.get(at.topic, (0, None))
@@ -134,7 +113,7 @@ class Topics:
     def partition_by_id(self, raw_id: bytes, index: int) -> Partition:
         state = self.by_id.get(raw_id)
         if state is None:
-            raise UnknownTopicId("there is no topic with this id")
+            raise UnknownTopicId("unknown topic id")
         if not 0 <= index < len(state.partitions):
             raise UnknownTopicOrPartition(f"there is no partition {state.name}-{index}")
         return state.partitions[index]
@@ -144,12 +123,12 @@ class Topics:
         return state is not None and 0 <= at.partition < len(state.partitions)
 
     def has(self, partition: Partition) -> bool:
-        """Whether it is still there: its topic was neither deleted nor made anew."""
+        """Whether it still exists: its topic was neither deleted nor re-created."""
         state = self.by_name.get(partition.at.topic)
         return state is not None and partition in state.partitions
 
     def open_partitions(self) -> Iterator[Partition]:
-        """Those whose log has been needed so far."""
+        """Partitions whose log has been opened so far."""
         for state in self.by_name.values():
             for partition in state.partitions:
                 if partition.is_open:
@@ -165,7 +144,7 @@ class Topics:
     # Changing
 
     def check_new(self, name: str) -> None:
-        """Raise what `create` would for this name."""
+        """Raise the errors of `create` for this name."""
         if name == _CLUSTER_METADATA:
             raise InvalidRequest(f"Creation of internal topic {name} is prohibited.")
         check_new_topic(self._catalog.view, Topic(name, TopicId.random(), partitions=1))
@@ -183,22 +162,22 @@ class Topics:
         self.put(self._catalog.change_topic_configs(state.entry.id, edit))
 
     def delete(self, state: TopicState) -> list[Path]:
-        """Take the topic away at once; the folders that are left of it are the caller's to remove."""
+        """Remove the topic at once; the caller removes its remaining folders."""
         self._catalog.delete_topic(state.entry.id)
         return self.forget(state)
 
     def forget(self, state: TopicState) -> list[Path]:
-        """The same for one that is not in the catalog any more."""
+        """The same for a topic that is no longer in the catalog."""
         del self.by_name[state.name]
         del self.by_id[state.raw_id]
         self.version += 1
         for partition in state.partitions:
             partition.waits.end()
-        # Where a folder stays, the topic is deleted all the same; the next start finds it and sets it aside.
+        # If a folder cannot be renamed, the topic is deleted nevertheless; the next start renames the folder.
         return self._data_dir.delete_partitions(partition.at for partition in state.partitions)
 
     def reconfigure(self) -> None:
-        """Let every topic go by what its configs come to now that the broker's have changed."""
+        """Apply changed broker configs to every topic."""
         for state in self.by_name.values():
             self.put(state.entry)
 

@@ -32,6 +32,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queues.config import QueuesConfig
+    from ottla.http.registry_config import SchemaRegistryConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
     from ottla.share.config import ShareConfig
@@ -49,6 +50,7 @@ def sections() -> dict[str, type[Any]]:
         "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
+        "schema_registry": SchemaRegistryConfig,
         "dmqp": DmqpConfig,
         "tracing": TracingConfig,
         "cluster": ClusterConfig,

@@ -19,6 +19,7 @@ from ottla.http.login.authentication import Login
 from ottla.http.queues.endpoints import QUEUE_ENDPOINTS
 from ottla.http.queues.guard import guarded
 from ottla.http.queues.handlers import PREFIX, mounted
+from ottla.http.registry_mount import with_registry
 from ottla.http.resources.pages import Console
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ _HINT: Final = "GET /v1/openapi.json describes all endpoints."
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
-    app: ASGIApp = _Compressing(mounted(guarded(queues, door), rest))
+    app: ASGIApp = _Compressing(mounted(guarded(queues, door), with_registry(door, rest)))
     security = door.broker.security
     logins = security.logins
     if logins is not None:

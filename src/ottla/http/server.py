@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
 from ottla.http.queues.config import QueuesConfig
+from ottla.http.registry_config import REGISTRY_PREFIX
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -24,8 +25,18 @@ _BACKLOG: Final = 1024
 
 
 class HttpServer:
-    def __init__(self, broker: Broker, config: HttpConfig, host: str, queues: QueuesConfig | None = None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        config: HttpConfig,
+        host: str,
+        queues: QueuesConfig | None = None,
+        *,
+        registry_port: int = -1,
+    ) -> None:
+        """`registry_port`: that of the schema registry alone; -1 for none."""
         self.address = Address(config.host or host, config.port)
+        self.registry_address = None if registry_port < 0 else Address(config.host or host, registry_port)
         self._tls = None
         if config.tls:
             given = config.cert_file, config.key_file, config.client_certificates
@@ -34,21 +45,39 @@ class HttpServer:
         self._config = config
         self._queues = queues or QueuesConfig()
         self._sockets: list[socket.socket] = []
+        self._registry_sockets: list[socket.socket] = []
         self._starting: asyncio.Task[Serving] | None = None
 
     @property
     def url(self) -> str:
         return f"{'http' if self._tls is None else 'https'}://{self.address}"
 
+    @property
+    def schema_registry_url(self) -> str:
+        """Where clients of the schema registry connect."""
+        if self.registry_address is None:
+            return f"{self.url}{REGISTRY_PREFIX}"
+        return f"{'http' if self._tls is None else 'https'}://{self.registry_address}"
+
     async def bind(self) -> None:
-        """Bind the port; raises OSError if it is not available. From now on clients can connect."""
+        """Bind the ports; raises OSError if one is not available. From now on clients can connect."""
+        self.address = await self._bind(self.address, self._sockets)
+        if self.registry_address is not None:
+            try:
+                self.registry_address = await self._bind(self.registry_address, self._registry_sockets)
+            except OSError as refused:
+                why = refused.strerror or str(refused)
+                refused.add_note(f"{self.registry_address} for the schema registry: {why}; see schema_registry.port")
+                raise
+
+    async def _bind(self, address: Address, sockets: list[socket.socket]) -> Address:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(*self.address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        port = self.address.port
+        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        port = address.port
         try:
             for family, kind, protocol, _, (host, *_) in dict.fromkeys(found):
                 listening = socket.socket(family, kind, protocol)
-                self._sockets.append(listening)
+                sockets.append(listening)
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -59,7 +88,7 @@ class HttpServer:
         except OSError:
             self._close()
             raise
-        self.address = Address(*self._sockets[0].getsockname()[:2])
+        return Address(*sockets[0].getsockname()[:2])
 
     def start(self) -> None:
         """Start serving, as soon as the required modules are imported."""
@@ -70,7 +99,7 @@ class HttpServer:
         try:
             serving_type = await asyncio.get_running_loop().run_in_executor(None, _import)
             serving = serving_type(self._broker, self._config, self._queues)
-            await serving.start(self._sockets, self._tls)
+            await serving.start(self._sockets, self._tls, self._registry_sockets)
         except BaseException:
             self._close()
             raise
@@ -88,7 +117,7 @@ class HttpServer:
             await serving.stop()
 
     def _close(self) -> None:
-        for listening in self._sockets:
+        for listening in (*self._sockets, *self._registry_sockets):
             listening.close()
 
 

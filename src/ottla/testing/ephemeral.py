@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.settings import Settings
     from ottla.core.ids import TopicPartition
+    from ottla.http.server import HttpServer
     from ottla.records.encode import Headers
     from ottla.records.reader import Record
     from ottla.testing.snapshots import Snapshot
@@ -59,11 +60,36 @@ class EphemeralBroker:
         self._snapshots = count(1)
         self._embedded: EmbeddedBroker | None = None
         self._own: LocalClient | None = None
+        self._http: HttpServer | None = None
 
     @property
     def bootstrap_servers(self) -> str:
         """The bootstrap address."""
         return self._running.bootstrap_servers
+
+    @property
+    def schema_registry_url(self) -> str:
+        """The address of the schema registry, served from the first access on."""
+        if self._http is None:
+            self._serve_http(0)
+        if self._http is None:
+            raise RuntimeError("HTTP is not served")
+        return self._http.schema_registry_url
+
+    def _serve_http(self, port: int) -> None:
+        from ottla.http.config import HttpConfig
+        from ottla.http.queues.config import QueuesConfig
+        from ottla.http.server import HttpServer
+
+        queues = QueuesConfig(data_directory=self._folder / "queues")
+        http = HttpServer(self.broker, HttpConfig(port=port), "127.0.0.1", queues)
+
+        async def start() -> None:
+            await http.bind()
+            http.start()
+
+        self.call(start())
+        self._http = http
 
     @property
     def broker(self) -> Broker:
@@ -199,14 +225,20 @@ class EphemeralBroker:
         self._do(self._watch)
 
     def _close(self) -> None:
+        if self._http is not None:
+            http, self._http = self._http, None
+            self.call(http.stop())
         embedded, self._embedded, self._own = self._running, None, None
         embedded.__exit__()
 
     def _reopen(self, meanwhile: Callable[[], None]) -> None:
         port = self.broker.address.port
+        http_port = None if self._http is None else self._http.address.port
         self._close()
         meanwhile()
         self._open(self._settings._replace(net=replace(self._settings.net, port=port)))
+        if http_port is not None:
+            self._serve_http(http_port)
 
     def _clock_moved(self) -> None:
         if self._embedded is not None:

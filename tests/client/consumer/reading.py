@@ -28,7 +28,7 @@ async def consuming(servers: str, *topics: str, **options: Any) -> AsyncIterator
 
 
 async def read(consumer: Consumer[Any, Any], count: int, at_a_time: int = 500) -> list[Any]:
-    """So many records, and not one more."""
+    """This many records, and not one more."""
     records: list[Any] = []
     while len(records) < count:
         came = await consumer.poll(min(at_a_time, count - len(records)), PATIENCE_MS)

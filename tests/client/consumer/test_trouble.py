@@ -105,7 +105,7 @@ def test_a_partition_that_moves_while_a_fetch_is_under_way_is_followed_when_that
             await is_asked.wait()
             for broker in (old, new):
                 broker.topics = {"t": topic("t", leaders=(1,), epoch=1)}
-            await consumer._router.refresh()  # by whoever: it is not told to those who fetch again
+            await consumer._router.refresh()  # by another task: the fetcher is not notified
             may_answer.set()
             assert await values(consumer, 2) == [b"2", b"3"]
 

@@ -1,4 +1,4 @@
-"""Members of a group, each in a task of its own, and what they got together."""
+"""Members of a group, each in a separate task, and what they got together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Crew:
         self.partitions = [TopicPartition(topic, index) for index in range(partitions)]
         self.members: list[Worker] = []
         self.received: Counter[TopicPartition | tuple[TopicPartition, int]] = Counter()
-        """How often each record was handed out, by whomever."""
+        """How often each record was delivered, by any member."""
         self.changed = asyncio.Condition()
         self._options = {
             "group": topic,
@@ -155,7 +155,7 @@ class Worker:
         await self._client.close()
 
     async def vanish(self) -> None:
-        """End without a word to anybody, as a process that is killed does."""
+        """End without leaving the group, like a killed process."""
         self._crew.members.remove(self)
         await self._end_task()
         for task in self.member._tasks:
@@ -192,7 +192,7 @@ class Worker:
 
 @asynccontextmanager
 async def crew(topic: str = "work", partitions: int = 6, **options: Any) -> AsyncIterator[Crew]:
-    """A crew with a broker of its own."""
+    """A crew with a separate broker."""
     with broker() as running:
         async with Crew(running.bootstrap_servers, topic, partitions, **options) as made:
             yield made

@@ -1,4 +1,4 @@
-"""Groups of our own members before a running broker."""
+"""Groups of Ottla's consumers with a running broker."""
 
 from __future__ import annotations
 

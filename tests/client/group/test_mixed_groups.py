@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = 8
 
-# The others have races of their own; kafka-python forgets sockets.
+# The others have races; kafka-python forgets sockets.
 pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 

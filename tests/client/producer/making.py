@@ -59,7 +59,7 @@ class Partition:
         return self.accumulator.append(self.topic, 0, 1000, None, value)
 
     def seal(self, *values: bytes) -> Batch:
-        """A batch of its own with these records, which counts as full."""
+        """A separate batch with these records, which counts as full."""
         for value in values:
             self.append(value)
         self.accumulator.seal(self.filling)

@@ -93,7 +93,7 @@ def test_every_kind_of_acknowledgement_delivers_in_order(servers: str, acks: Any
             async with client.producer(**options) as producer:
                 deliveries = [await producer.send(name, value) for value in sent]
                 offsets = [place.offset for place in await asyncio.gather(*deliveries)]
-            # Nobody answers with acks=0: asking for something else is how to know that it has arrived.
+            # There is no response with acks=0: another request shows that it has arrived.
             await client.router.refresh([name])
             return offsets
 

@@ -1,4 +1,4 @@
-"""Failures that nobody awaited are told once, together."""
+"""Failures that were not awaited are reported once, together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a producer does when there is nobody to send to: it waits as long as it may, and then says so."""
+"""A producer without a broker: it waits for the delivery timeout, and then fails."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Play:
             self.answers.append((batch, self.broker.append(data)))
 
     def refuse(self) -> None:
-        """The broker is in a temporary trouble of its own."""
+        """The broker has a temporary problem."""
         if self.wire:
             self.answers.append((self.wire.popleft()[0], ErrorCode.NOT_ENOUGH_REPLICAS))
 
@@ -93,7 +93,7 @@ class Play:
             self.partition.queue.acknowledged(batch, answer, -1)
 
     def break_connection(self) -> None:
-        """What was sent may have been stored, and nobody will say so."""
+        """The records may have been stored, without a response."""
         lost = [batch for batch, _ in self.answers] + [batch for batch, _ in self.wire]
         self.answers.clear()
         self.wire.clear()

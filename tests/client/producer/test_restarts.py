@@ -56,7 +56,7 @@ class Load:
                 await asyncio.sleep(0)
 
     async def until_acknowledged(self, more: int) -> None:
-        """Until so many further records of each partition are."""
+        """Until this many further records of each partition are."""
         goals = [len(sent) + more for sent in self.deliveries]
         for sent, goal in zip(self.deliveries, goals, strict=True):
             while len(sent) < goal:

@@ -1,4 +1,4 @@
-"""Transactions of our own client and a real broker; librdkafka, which reads what is committed, says what came of it."""
+"""Transactions of Ottla's client and a real broker, verified by librdkafka with read_committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""aiokafka, in an event loop in a thread of its own, so that it is called like the others."""
+"""aiokafka, in an event loop in a separate thread, so that it is called like the others."""
 
 from __future__ import annotations
 

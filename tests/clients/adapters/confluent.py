@@ -38,7 +38,7 @@ _NOT_ANSWERS: Final = (
     KafkaError._RESOLVE,
     KafkaError._TIMED_OUT,
 )
-"""Reported while librdkafka reconnects by itself."""
+"""Reported while librdkafka reconnects automatically."""
 
 
 def _refused(error: KafkaError) -> Refused:

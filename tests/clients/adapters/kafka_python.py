@@ -108,7 +108,7 @@ class KafkaPythonConsumer(Consumer):
         try:
             found = self._consumer.poll(round(timeout_s * 1000), max_records=most)
         except KafkaError as error:
-            if error.retriable:  # reported while it reconnects by itself
+            if error.retriable:  # reported while it reconnects automatically
                 return []
             raise _refused(error) from error
         return [

@@ -1,4 +1,4 @@
-"""Ottla's own client, in an event loop in a thread of its own, so that it is called like the others."""
+"""Ottla's own client, in an event loop in a separate thread, so that it is called like the others."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class OttlaProducer(Producer):
             placed.set_result(Placed(found.partition, found.offset))
 
     def flush(self) -> None:
-        with contextlib.suppress(Refused):  # told to those who hold the futures
+        with contextlib.suppress(Refused):  # reported by the futures
             _await(self._producer.flush())
 
     def close(self) -> None:

@@ -68,7 +68,7 @@ class ConfluentTransactional(Transactional):
                 "transactional.id": name,
                 "log_level": 0,
                 "reconnect.backoff.max.ms": 250,
-                # When it looks for all brokers anew, librdkafka 2.16 goes on asking a group's coordinator through a
+                # When it refreshes all brokers, librdkafka 2.16 goes on asking a group's coordinator through a
                 # connection that it has given up, and waits for ever.
                 "metadata.recovery.strategy": "none",
             }

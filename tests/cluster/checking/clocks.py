@@ -76,7 +76,7 @@ class ShiftedClock:
         self.environment = {"LD_PRELOAD": str(library), "SHIFTED_CLOCK": str(self._shift)}
 
     def jump(self, seconds: int) -> None:
-        """To so many seconds away from what it really is."""
+        """To this many seconds away from what it really is."""
         if not self._shift.exists():
             self._shift.write_bytes(bytes(8))
         with self._shift.open("r+b") as file:

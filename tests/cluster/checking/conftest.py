@@ -1,4 +1,4 @@
-"""Surroundings that several kinds of load are tried in."""
+"""Topology that several kinds of load are tried in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def networked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Each node in a network namespace of its own, and a ZooKeeper that all can reach."""
+    """Each node in a separate network namespace, and a ZooKeeper that all can reach."""
     if reason := why_there_is_no_zookeeper():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("networked")

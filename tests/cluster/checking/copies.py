@@ -72,7 +72,7 @@ class Copies:
         assert not failed
 
     def lost(self) -> set[str]:
-        """Of what was acknowledged; whoever leads now is asked."""
+        """Of the acknowledged records, at the current leader."""
         until(lambda: self.seen(self._awake()[0]).leader >= 0, f"a leader of {self.at}")
         consumer = Consumer({**_QUIET, "bootstrap.servers": self._running(), "group.id": "end"})
         found: set[str] = set()

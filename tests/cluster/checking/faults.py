@@ -56,7 +56,7 @@ class Faults:
         self.back(leader)
 
     def kill_leader_of_frozen_followers(self, _writers: list[Writer]) -> None:
-        """What the leader takes now reaches nobody before it dies."""
+        """Records that the leader accepts now are not replicated before it dies."""
         leader = self.leader()
         followers = [node for node in self.nodes.values() if node is not leader]
         for node in followers:
@@ -123,7 +123,7 @@ class Faults:
             writer.wait_for_more()
 
     def fill_disk(self, writers: list[Writer]) -> None:
-        """Of a node that leads nothing of this topic; its folder is on a file system of its own."""
+        """Of a node that leads nothing of this topic; its folder is on a separate file system."""
         leaders = {self.placed.leader(index) for index in self.placed.partitions()}
         node = next(each for number, each in self.nodes.items() if number not in leaders)
         filler = node.folder / "filler"
@@ -139,7 +139,7 @@ class Faults:
         self.wait_until_in_sync()
 
     def restart_zookeeper(self, writers: list[Writer]) -> None:
-        """Away for longer than sessions last: nobody leads, until it is back."""
+        """Away for longer than sessions last: there is no leader, until it is back."""
         self.history.event("kill -9 of ZooKeeper")
         self.zookeeper.kill()
         time.sleep(SESSION_MS / 1000 * 1.5)
@@ -150,7 +150,8 @@ class Faults:
         self.wait_until_in_sync()
 
     def cut_leader_from_followers(self, writers: list[Writer]) -> None:
-        """All see ZooKeeper, and the leader sees nobody else: too few are in sync, so nothing is acknowledged."""
+        """All nodes reach ZooKeeper, but the leader reaches no other node: the ISR is too small, so nothing is
+        acknowledged."""
         assert self.network is not None
         leader = self.leader().number
         self._cut(self.network.ways_between(leader, self.nodes.keys() - {leader}), 5.0)
@@ -228,7 +229,7 @@ class Faults:
             writer.wait_for_more()
 
     def jump_clocks(self, writers: list[Writer]) -> None:
-        """An hour ahead, an hour back, at leaders: nobody else leads for it, and nothing is too old for it."""
+        """Clock jumps of an hour, both ways, at leaders: no other leader is elected, and nothing expires."""
         before = self.placed.led()
         for seconds in (3600, -3600, 0):
             for number in {leader for leader, _ in before.values()}:

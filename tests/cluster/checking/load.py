@@ -31,7 +31,7 @@ _DELIVERED_WITHIN_MS: Final = 15_000
 
 
 class Trial(NamedTuple):
-    """What is written to, and what is noted of it."""
+    """The target of the load, and its recorded history."""
 
     servers: str
     topic: str
@@ -106,7 +106,7 @@ class Writer:
         assert not self._thread.is_alive(), f"{self.name} does not come to an end"
 
     def wait_for_more(self, count: int = 100) -> None:
-        """Until so many more are acknowledged: it has found back to whoever leads."""
+        """Until this many more are acknowledged: it has found the current leader."""
         goal = self.acknowledged + count
         until(lambda: self.acknowledged >= goal, f"{self.name} to be acknowledged")
 

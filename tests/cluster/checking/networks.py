@@ -32,7 +32,7 @@ class Way(NamedTuple):
 
 
 class Network:
-    """The one who asks is at `host`, and so is whatever is reached by all nodes, such as ZooKeeper."""
+    """The test process is at `host`, like everything that all nodes use, such as ZooKeeper."""
 
     def __init__(self, count: int) -> None:
         if os.geteuid() != 0:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class Fate(Enum):
     GONE = "gone"
-    """Nobody ever asked for it to be committed, or it was aborted."""
+    """A commit was never requested, or it was aborted."""
     COMMITTED = "committed"
     UNKNOWN = "unknown"
     """It was to be committed, and its producer has not heard what came of it."""

@@ -98,7 +98,7 @@ def _let_the_controller_decide(processes: Processes, name: str) -> None:
 
 
 def _check_nothing_leads_but_the_right_folder(processes: Processes, copies: Copies, right: Path) -> None:
-    """1 has come back with another folder: nobody leads, nobody cuts off anything, until it has the right one."""
+    """Node 1 has another folder: there is no leader, and nothing is truncated, until it has the right one."""
     node = processes.nodes[1]
     _let_the_controller_decide(processes, "decided")
     assert copies.seen(2) == (-1, (1, 2, 3), (1,))

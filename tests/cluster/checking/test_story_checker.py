@@ -11,7 +11,7 @@ from .story_checker import Ending, broken_promises
 
 @pytest.fixture
 def stories() -> list[Story]:
-    """One committed, one aborted, one of which nobody knows; each with a record in two partitions."""
+    """One committed, one aborted, one with an unknown outcome; each with a record in two partitions."""
     told = []
     for number, fate in enumerate((Fate.COMMITTED, Fate.GONE, Fate.UNKNOWN)):
         story = Story("a", number, fate, moved_to=number + 1)

@@ -72,7 +72,7 @@ class Scene:
 
 
 class Worker:
-    """A transactional id, and whoever goes by it: at times somebody new, while the one before has left things open."""
+    """A transactional id and its producer, which is sometimes replaced while its transaction is open."""
 
     pause_s = 0.0
     """Between all being written and the end, so that something may happen there."""
@@ -101,7 +101,7 @@ class Worker:
         assert self._failure is None, self._failure
 
     def wait_for_more(self, count: int = 5) -> None:
-        """Until so many more transactions are committed."""
+        """Until this many more transactions are committed."""
         goal = self.committed + count
         until(lambda: self.committed >= goal or self._failure, f"{self.name} to commit", PATIENCE_S)
         assert self._failure is None, self._failure

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TRANSACTION: Final = 1
 _ANSWERED_S: Final = 0.9
-"""What is asked now has been answered, if it is answered at once, and no session is over."""
+"""Long enough for an immediate response, and shorter than the session timeout."""
 _SEVERAL: Final = 3
 _LONGER_THAN_A_SESSION_S: Final = SESSION_MS / 1000 * 2
 _LONGER_THAN_REPLICAS_MAY_LAG_S: Final = 5.0
@@ -102,7 +102,7 @@ class TransactionFaults:
             self._all_go_on()
 
     def restart_zookeeper(self) -> None:
-        """Away for longer than sessions last: nobody coordinates, until it is back."""
+        """Away for longer than sessions last: there is no coordinator, until it is back."""
         self._scene.stories.event("kill -9 of ZooKeeper")
         self._zookeeper.kill()
         time.sleep(_LONGER_THAN_A_SESSION_S)
@@ -136,7 +136,8 @@ class TransactionFaults:
             time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)
 
     def cut_coordinator_one_way(self) -> None:
-        """It hears all, and nobody hears it: neither its followers nor those whom it tells how transactions end."""
+        """It receives everything, but nothing it sends arrives: neither at followers nor at leaders that need end
+        markers."""
         coordinator = self._coordinator()
         with self._cut([Way(coordinator.number, node.host) for node in self._others(coordinator)]):
             time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .stories import Story
 
 _CALL_S: Final = 6.0
-"""A call waits for so long for a broker that is silent, whoever may lead meanwhile."""
+"""The timeout of a call to an unresponsive broker."""
 _TIMEOUT_MS: Final = 20_000
 
 
@@ -37,7 +37,7 @@ class ConfluentWorker(Worker):
         self._renew()
 
     def _renew(self) -> Producer:
-        """Somebody new with the same name; whoever was there before is left as it is."""
+        """A new producer with the same id; the previous one is left as it is."""
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
             producer = Producer(
@@ -183,5 +183,5 @@ class OttlaWorker(Worker):
             raise _Aborted
 
 
-class _Aborted(Exception):  # noqa: N818 - it is no error
+class _Aborted(Exception):  # noqa: N818 - not an error
     """A transaction that is to be aborted."""

@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     high_watermark: int
     diverging: tuple[int, int] | None = None
     bounds: tuple[int, int] | None = None
-    """Where the leader's log begins and ends, if it has no place for what was asked."""
+    """The range of the leader's log, if the requested offset is out of range."""
 
 
 class Node:
@@ -138,7 +138,7 @@ class World:
         return Answer(rules.leader_epoch, offset, leader.log[offset : offset + most], rules.high_watermark)
 
     def receive(self, number: int) -> None:
-        """The answer arrives, unless the follower follows somebody else by now."""
+        """The response arrives, unless the follower has another leader by now."""
         node = self.nodes[number]
         answer, node.answer = node.answer, None
         if answer is None or not node.is_alive or node.leading is not None:
@@ -205,7 +205,7 @@ class World:
         node.high_watermark = max(0, node.high_watermark - high_watermark_lost)
 
     def expire(self, number: int) -> None:
-        """A session ends: the controller elects another, or nobody if none is left."""
+        """A session ends: the controller elects another leader, or none."""
         isr = tuple(each for each in self.state.isr if each != number) or self.state.isr
         leader = self.state.leader
         epoch = self.state.leader_epoch

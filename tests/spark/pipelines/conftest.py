@@ -1,4 +1,4 @@
-"""Pipelines in the tests' own Spark, each in a folder of its own."""
+"""Pipelines in the tests' own Spark, each in a separate folder."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def read(cluster: Cluster) -> Callable[[str], list[Any]]:
 
 @pytest.fixture(scope="package")
 def postgresql() -> Iterator[str]:
-    """A server of its own, on a socket in a folder."""
+    """A separate server, on a socket in a folder."""
     for program in ("initdb", "pg_ctl"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed: PostgreSQL's server is needed")

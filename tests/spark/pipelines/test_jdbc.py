@@ -57,7 +57,7 @@ def test_a_key_must_not_be_null_and_texts_of_the_stage_are_as_long_as_those_of_t
 
 @pytest.fixture
 def url(spark: "SparkSession", tmp_path: Path) -> str:
-    """Of a database of its own; Derby keeps a log, in the current folder unless it is told."""
+    """Of a separate database; Derby keeps a log, in the current folder unless it is told."""
     jvm: Any = spark._jvm
     jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     return f"jdbc:derby:{tmp_path}/shop;create=true"

@@ -84,7 +84,7 @@ def test_two_pipelines_run_at_once_until_they_are_stopped(
     [row] = rows(seen(cluster, f"{topic}-two"))
     assert (row["state"], row["rows"], row["lag"], row["query"]) == ("stopped", 20, 0, "table")
     with Admin(cluster.servers) as admin:
-        # Spark calls its listeners in a thread of its own, which may be later than the end of the query.
+        # Spark calls its listeners in a separate thread, which may be later than the end of the query.
         wait_until(lambda: admin.group_offsets(f"{topic}-one.table")[TopicPartition(topic, 0)].offset == 20)
 
 

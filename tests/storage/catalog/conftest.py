@@ -34,7 +34,7 @@ def reopen(tmp_path: Path) -> Iterator[Reopen]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with room for little."""
+    """A separate file system with room for little."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small tmpfs needs root")
     disk = tmp_path / "disk"

@@ -32,7 +32,7 @@ WRITER = Path(__file__).with_name("writer.py")
 
 
 def said_until_killed(folder: Path, lines: int) -> list[list[str]]:
-    """What a writer acknowledged, killed at no particular point after so many lines."""
+    """What a writer acknowledged, killed at no particular point after this many lines."""
     with subprocess.Popen([sys.executable, str(WRITER), str(folder)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         said = [process.stdout.readline() for _ in range(lines)]

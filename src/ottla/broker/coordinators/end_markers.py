@@ -1,4 +1,4 @@
-"""Telling partitions how a transaction ended."""
+"""Writing the end markers of transactions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HAS_HEARD_OF_LATER: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorC
 
 
 class Untold(ApiError):
-    """Not every partition has its marker."""
+    """Some partitions have no marker yet."""
 
     code = ErrorCode.CONCURRENT_TRANSACTIONS
 
@@ -31,7 +31,7 @@ class Untold(ApiError):
 async def write_end_markers(
     broker: Broker, producer: tuple[int, int], marker: EndMarker, places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """Append the marker to partitions that this broker leads, and wait until it is safe; what came of each."""
+    """Append the marker to partitions that this broker leads, and wait until it is safe; returns the results."""
     errors = {}
     unsafe = {}
     for at in places:
@@ -63,14 +63,14 @@ def _append(broker: Broker, partition: Partition, producer: tuple[int, int], mar
 
 
 class MarkerDelivery:
-    """Tells the partitions of a transaction, whoever leads them."""
+    """Sends the markers of a transaction to the leaders of its partitions."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     async def deliver(self, untold: set[TopicPartition], producer: tuple[int, int], marker: EndMarker) -> None:
-        """Take out of `untold` who has been told; Untold if any are left."""
-        # What was deleted took with it what the transaction had written there.
+        """Remove partitions with a marker from `untold`; raises Untold if any are left."""
+        # A deleted partition has no records of the transaction any more.
         untold -= {at for at in untold if not self._broker.topics.exists(at)}
         results: dict[TopicPartition, ErrorCode] = {}
         asked = [self._tell(node, places, producer, marker) for node, places in self._by_leader(untold).items()]
@@ -78,7 +78,7 @@ class MarkerDelivery:
             results |= told
         for at, error in results.items():
             if error in _HAS_HEARD_OF_LATER:
-                _logger.warning("%s has heard of a later transaction already: %s", at, error.name)
+                _logger.warning("%s: skipping the end marker, a later transaction has started: %s", at, error.name)
             if error in _HAS_HEARD_OF_LATER or error is ErrorCode.NONE:
                 untold.discard(at)
         if untold:
@@ -86,10 +86,10 @@ class MarkerDelivery:
             raise Untold(", ".join(why))
 
     def _by_leader(self, places: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Those that nobody leads at present are left out."""
+        """Partitions without a leader are omitted."""
         found: dict[int, list[TopicPartition]] = {}
         for at in sorted(places):
-            placed = self._broker.surroundings.placed(self._broker.topics.by_name[at.topic], at.partition)
+            placed = self._broker.topology.placed(self._broker.topics.by_name[at.topic], at.partition)
             if placed.error_code is ErrorCode.NONE:
                 found.setdefault(placed.leader, []).append(at)
         return found

@@ -1,4 +1,4 @@
-"""Configs that a group may have of its own."""
+"""Configs of single groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 
 
 def problem_with(texts: Mapping[str, str], config: GroupConfig) -> str | None:
-    """Why these configs of a group cannot be, if they cannot."""
+    """The problem with these group configs, if any."""
     session_ms = int(texts.get(SESSION_TIMEOUT, config.consumer_session_timeout_ms))
     interval_ms = int(texts.get(HEARTBEAT_INTERVAL, config.consumer_heartbeat_interval_ms))
     least, most = config.consumer_min_session_timeout_ms, config.consumer_max_session_timeout_ms
@@ -29,13 +29,13 @@ def problem_with(texts: Mapping[str, str], config: GroupConfig) -> str | None:
         return f"{HEARTBEAT_INTERVAL} must be from {least} to {most}"
     if session_ms <= interval_ms:
         return f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}"
-    from ottla.share.settings import problem_with_timing  # few groups have configs
+    from ottla.share.settings import problem_with_timing  # rarely needed
 
     return problem_with_timing(texts)
 
 
 def timing_of(view: CatalogView, config: GroupConfig, group_id: str) -> Timing:
-    """What was set for this group, within what the broker allows by now; else what holds for all."""
+    """The group's value, within the broker's current limits; otherwise the default."""
     held = view.configs.get(ConfigResource(ConfigScope.GROUP, group_id)) if view.configs else None
     if held is None:
         return Timing(config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms)

@@ -1,6 +1,6 @@
-"""The edge of the group rules: keeps their log, their clock and those who wait for an answer.
+"""The group coordinator: connects the group rules with their log, their clock and pending requests.
 
-How the rules want to be used is said in ottla.groups.coordinator.
+The use of the rules is documented in ottla.groups.coordinator.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class GroupCoordinator:
     # Starting and stopping
 
     def start(self) -> None:
-        """Take over what the log says of groups and offsets."""
+        """Load groups and offsets from the log."""
         if self._placement is not None:
             self._placement.start()
             return
@@ -94,7 +94,7 @@ class GroupCoordinator:
         self.run(self.rules.table.start(self.now_ms()))
 
     async def load(self, partition: Partition) -> None:
-        """The same for one partition, while others are served."""
+        """The same for one partition, while other requests are served."""
         for _ in self._replayed(partition):
             await asyncio.sleep(0)
         for group in self._groups_in(partition.at.partition):
@@ -105,9 +105,9 @@ class GroupCoordinator:
         self._set_timer()
 
     def unload(self, index: int) -> None:
-        """Forget the groups of a partition that another node leads."""
+        """Unload the groups of a partition that another node leads."""
         groups = [group.group_id for group in self._groups_in(index)]
-        # A group whose only offsets are those of an open transaction is not in the table yet.
+        # A group with only the offsets of an open transaction is not in the table yet.
         pending = [group_id for group_id in self.rules.table.pending.groups if self._is_in(index, group_id)]
         for group_id in dict.fromkeys([*groups, *pending]):
             self.run(self.rules.table.unload(group_id, ErrorCode.NOT_COORDINATOR))
@@ -122,18 +122,18 @@ class GroupCoordinator:
         return state is None or partition_for(group_id, len(state.partitions)) == index
 
     def error_for(self, group_id: str) -> ErrorCode:
-        """Why this broker cannot answer for the group; NONE if it can."""
+        """Why this broker cannot coordinate the group; NONE if it can."""
         if self._placement is not None:
             return self._placement.error_for(group_id)
         return self._damaged.error_for(self.partition_of(group_id).at.partition) if self._damaged else ErrorCode.NONE
 
     @property
     def are_some_unknown(self) -> bool:
-        """Whether groups may be missing, since the partition that holds them is damaged."""
+        """Whether groups may be missing because their partition is damaged."""
         return bool(self._damaged)
 
     def _replayed(self, partition: Partition) -> Iterator[None]:
-        """Read a partition; between batches of it others may be served."""
+        """Read a partition; other requests may be served between batches."""
         for header, batch in batches_of(partition):
             yield
             if header.is_control:
@@ -149,16 +149,18 @@ class GroupCoordinator:
                     else:
                         self.rules.table.replay(record.key or b"", record.value, producer_id)
                 except ProtocolError as unreadable:
-                    _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
+                    _logger.warning(
+                        "%s: skipping unreadable record at offset %d: %s", partition.at, record.offset, unreadable
+                    )
 
     def transaction_ended(self, partition: Partition, producer_id: int, *, is_commit: bool) -> None:
-        """The end of a producer's transaction is in this partition of the log."""
+        """The end marker of a producer's transaction in this partition of the log."""
         self.rules.table.transaction_ended(
             producer_id, lambda group_id: self.partition_of(group_id) is partition, is_commit=is_commit
         )
 
     def stop(self) -> None:
-        """Send those who wait elsewhere; what was written stays."""
+        """Answer pending requests with NOT_COORDINATOR; written records stay."""
         if self._placement is not None:
             self._placement.stop()
         self._unload_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -169,15 +171,15 @@ class GroupCoordinator:
         for group in self.rules.table:
             self.run(self.rules.table.unload(group.group_id, error))
 
-    # Asking the rules
+    # Applying the rules
 
     def answered(
         self, group_id: str, token: asyncio.Future[Response], actions: Sequence[Action]
     ) -> Coroutine[object, object, Response]:
-        """Carry out the actions now, and return the wait for the answer to the request that `token` stands for.
+        """Carry out the actions now, and return an awaitable of the response for `token`.
 
-        Not a coroutine function: its body would run one turn of the loop later, and another request in between
-        would be decided without what this one changed.
+        Not a coroutine function: its body would run in a later iteration of the loop, and another request in between
+        would not see the changes of this one.
         """
         self.run(actions)
         return self._wait_for(group_id, token)
@@ -190,7 +192,7 @@ class GroupCoordinator:
             raise
 
     async def persist(self, actions: Sequence[Action]) -> ErrorCode:
-        """Carry out actions that only write; what went wrong, if anything."""
+        """Carry out actions that only write; returns the error, if any."""
         error, unsafe = self._write(actions)
         if unsafe is not None:
             try:
@@ -200,7 +202,7 @@ class GroupCoordinator:
         return error
 
     def run(self, actions: Sequence[Action]) -> None:
-        """Carry out what the rules want. Answers wait until what was written before them is safe."""
+        """Carry out actions. Responses wait until the records written before them are safe."""
         error, unsafe = self._write(actions)
         answers = [action for action in actions if isinstance(action, Answer)]
         if unsafe is None:
@@ -231,13 +233,13 @@ class GroupCoordinator:
             if isinstance(action, MemberExpired):
                 _logger.info("member %s of group %s missed its %s", action.member_id, action.group_id, action.missed)
             elif isinstance(action, LimitReached):
-                _logger.warning("group %s: request refused: %s", action.group_id, action.message)
+                _logger.warning("group %s: rejected a request: %s", action.group_id, action.message)
             elif isinstance(action, Written):
                 try:
                     partition, last_offset = self._append(action)
                     written[partition] = last_offset
                 except ApiError as refused:
-                    _logger.error("group %s could not be written: %s", action.group_id, refused)
+                    _logger.error("group %s: could not write its state: %s", action.group_id, refused)
                     error = error_after_failed_append(refused.code)
                     self.run(self.rules.append_failed(action, self.now_ms()))
         unsafe = {partition: offset for partition, offset in written.items() if not partition.is_safe(offset)}
@@ -264,7 +266,7 @@ class GroupCoordinator:
             await partition.until_safe(offset)
 
     def partition_of(self, group_id: str) -> Partition:
-        """Where the group is written down. The topic is created when the first group is."""
+        """The partition of the group's state. The topic is created with the first group."""
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
         if state is None:
             state = self._broker.create_topic(CONSUMER_OFFSETS)
@@ -288,26 +290,26 @@ class GroupCoordinator:
         self.run(self.rules.table.expire(self.now_ms()))
 
     def catch_up(self) -> None:
-        """The clock was moved: what is due by it is done now, and not when as much real time has passed."""
+        """The clock was moved: run what is due now."""
         if self._timer is not None:
             self._timer.cancel()
         self._expire()
 
     def rebalance(self, group_id: str) -> int:
-        """Let the members of the group join again; how many groups that is."""
+        """Trigger a rebalance of the group; returns the number of groups."""
         actions = self.rules.table.rebalance(group_id, self.now_ms())
         self.run(actions or ())
         return 0 if actions is None else 1
 
     def expire_sessions(self, group_id: str, client_id: str | None) -> int:
-        """Take members of the group for dead, those of this client or all; how many there were."""
+        """Expire members of the group, those of this client or all; returns their number."""
         actions = self.rules.table.expire_sessions(group_id, client_id, self.now_ms())
         self.run(actions)
         return sum(isinstance(action, MemberExpired) for action in actions)
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == CONSUMER_OFFSETS:
-            # As in Kafka, the groups go with their log: now, and not with the next start.
+            # As in Kafka, groups are deleted with their log: now, and not at the next start.
             self._unload_all(ErrorCode.NOT_COORDINATOR)
             self._damaged.clear()
         else:
@@ -333,7 +335,7 @@ def _refused(answer: Answer, error: ErrorCode) -> Answer:
         case AnswerSync():
             return refuse_sync(answer.token, error)
         case AnswerHeartbeat():
-            from ottla.groups.consumer.refusing import refuse_heartbeat  # no start has to wait for it
+            from ottla.groups.consumer.refusing import refuse_heartbeat  # not needed at the start
 
             return refuse_heartbeat(answer.token, error)
         case AnswerLeave():

@@ -1,8 +1,8 @@
-"""Whether what is about to be written is part of a transaction, so that somebody will end it (KIP-890).
+"""Verifies that a partition is part of a transaction before it is written to, so that it gets an end marker (KIP-890).
 
-Alone, a broker is the coordinator, and looks in the turn in which it writes. In a cluster it asks whoever is, where the
-producer has nothing under way in the partition yet; an end of that producer's transaction that is written in
-between makes the answer void.
+A standalone broker is the coordinator, and checks in the same step as the append. In a cluster the coordinator is asked
+if the producer has no open transaction in the partition yet; an end marker of that producer that is written in
+between invalidates the response.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _COORDINATOR_IS_AWAY: Final = frozenset(
         ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )
-"""The answer is to be had later, or elsewhere."""
+"""The response comes later, or from another node."""
 
 
 class MembershipApi(NamedTuple):
-    """How an API writes to transactions, and tells of what is wrong."""
+    """How an API writes to transactions and reports errors."""
 
     joins_since: int
-    """From this version on what is written to becomes part of the transaction by that (KIP-890)."""
+    """Since this version a write adds the partition to the transaction (KIP-890)."""
     abortable_since: int
     try_later: ErrorCode
-    """What its clients take for that, and look for no other leader or coordinator."""
+    """The retriable error that its clients handle without looking for another leader or coordinator."""
 
     def error_for(self, error: ErrorCode, version: int) -> ErrorCode:
-        """The same as the clients of this API know it."""
+        """The error as clients of this API know it."""
         if error in _COORDINATOR_IS_AWAY:
             return self.try_later
         match error:
@@ -61,31 +61,31 @@ class MembershipApi(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """How a partition was when the coordinator was asked about it."""
+    """The state of a partition when the coordinator was asked."""
 
     leader_epoch: int
     ends: int
 
 
 class InTransaction:
-    """One request of a transactional producer, and what it may write to."""
+    """A request of a transactional producer, and the partitions that it may write to."""
 
     def __init__(self, broker: Broker, transactional_id: str, *, is_joining: bool) -> None:
         self._broker = broker
         self._transactional_id = transactional_id
         self._is_joining = is_joining
-        """Whether partitions become part of the transaction by being written to."""
+        """Whether writes add partitions to the transaction."""
         self._answers: dict[tuple[TopicPartition, Producer], tuple[ErrorCode, _Seen]] = {}
 
     async def ask(self, wanted: Mapping[Producer, Collection[Partition]]) -> None:
-        """Find out what has to be asked for, before anything is written."""
+        """Ask the coordinator if necessary, before anything is written."""
         is_alone = self._broker.cluster is None
         if is_alone and not self._is_joining:
             return
         for producer, partitions in wanted.items():
             seen = {}
             for each in partitions:
-                with suppress(ApiError):  # it is refused when it comes to the append
+                with suppress(ApiError):  # the append reports it
                     if is_alone or _must_ask(each, producer):
                         seen[each.at] = _seen(each, producer[0])
             if seen:
@@ -111,7 +111,7 @@ class InTransaction:
         self, producer: Producer, places: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         broker = self._broker
-        assert broker.cluster is not None  # noqa: S101 - for mypy: alone, there is nobody else
+        assert broker.cluster is not None  # noqa: S101 - for mypy: standalone
         node = coordinator_in(broker, broker.cluster, TRANSACTION_STATE, self._transactional_id)
         if node is None or node.id == broker.cluster.node_id:
             return dict.fromkeys(places, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -123,7 +123,7 @@ class InTransaction:
             return dict.fromkeys(places, ErrorCode(unreachable.code))
 
     def error_for(self, partition: Partition, producer: Producer) -> ErrorCode:
-        """Why the producer may not write to this partition now. To be asked in the turn of the append."""
+        """Why the producer may not write to this partition now. To be called in the same step as the append."""
         if self._broker.cluster is None:
             answered = self._answers.get((partition.at, producer))
             if answered is not None and answered[0] is not ErrorCode.NONE:
@@ -136,7 +136,7 @@ class InTransaction:
             return ErrorCode.NONE
         error, seen = self._answers.get((partition.at, producer), (ErrorCode.CONCURRENT_TRANSACTIONS, None))
         if error is ErrorCode.NONE and seen != _seen(partition, producer[0]):
-            # What the answer was about has ended since.
+            # The verified transaction has ended since.
             return ErrorCode.CONCURRENT_TRANSACTIONS
         return error
 

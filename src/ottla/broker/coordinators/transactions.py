@@ -1,8 +1,8 @@
-"""The edge of the transaction rules: keeps their log and their clock, and tells partitions how transactions end.
+"""The transaction coordinator: connects the transaction rules with their log and clock, and writes end markers.
 
-How the rules want to be used is said in ottla.transactions.coordinator. In a cluster a broker coordinates the
-transactional ids whose partition of `__transaction_state` it leads, and nothing is answered, and no partition told,
-before what that follows from is replicated.
+The use of the rules is documented in ottla.transactions.coordinator. In a cluster a broker coordinates the
+transactional ids whose partition of `__transaction_state` it leads. Requests are answered and markers written only
+after the decision is replicated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
-    from ottla.broker.peers.transaction_requests import TransactionLines
+    from ottla.broker.peers.transaction_requests import TransactionRequests
     from ottla.core.ids import TopicPartition
     from ottla.transactions.config import TransactionConfig
     from ottla.transactions.decisions import Change
@@ -40,7 +40,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _RETRY_S: Final = 0.5
 _ANSWER_AFTER_S: Final = 2.0
-"""How long the end of a transaction may take before its producer is answered all the same: it is decided anyway."""
+"""How long EndTxn waits for markers before it is answered: the outcome is already decided."""
 
 
 class TransactionCoordinator:
@@ -54,15 +54,15 @@ class TransactionCoordinator:
         self._timer: asyncio.TimerHandle | None = None
         self._endings: dict[str, asyncio.Task[None]] = {}
         self._unsafe: dict[str, int] = {}
-        """Where the last record of an id is, while it is not known to be safe."""
+        """The last record of an id, while it is not known to be safe."""
 
     @cached_property
-    def lines(self) -> TransactionLines:
-        """To the other brokers of a cluster."""
-        from ottla.broker.peers.transaction_requests import TransactionLines  # a broker that is alone does not need it
+    def lines(self) -> TransactionRequests:
+        """Connections to the other brokers of a cluster."""
+        from ottla.broker.peers.transaction_requests import TransactionRequests  # not needed by a standalone broker
 
         assert self._broker.replication is not None  # noqa: S101 - for mypy: asked for in a cluster alone
-        return TransactionLines(self._broker.replication)
+        return TransactionRequests(self._broker.replication)
 
     def now_ms(self) -> int:
         return self._broker.steady_clock.now_ms()
@@ -70,7 +70,7 @@ class TransactionCoordinator:
     # Starting and stopping
 
     async def start(self) -> None:
-        """Take over what the log says of transactions, and end those of which it says how they end."""
+        """Load transactions from the log, and complete those that are decided."""
         if self._placement is not None:
             self._placement.start()
             return
@@ -90,20 +90,20 @@ class TransactionCoordinator:
         self._set_timer()
 
     async def load(self, partition: Partition) -> None:
-        """The same for one partition, while others are served."""
+        """The same for one partition, while other requests are served."""
         last: dict[bytes, bytes | None] = {}
         for _ in _replayed(partition, last):
             await asyncio.sleep(0)
-        # What only this node has may be lost with it, and then was never decided.
+        # Records that only this node has may be lost, and then were never decided.
         await partition.until_safe(partition.log.next_offset - 1)
-        # At once, so that no time runs out by a record that has a later one.
+        # At once, so that no timeout fires because of a superseded record.
         self._take_over(partition, last)
         for transactional_id in self.rules.unfinished():
             self._begin_finishing(transactional_id)
         self._set_timer()
 
     def unload(self, index: int) -> None:
-        """Forget the transactions of a partition that another node leads."""
+        """Unload the transactions of a partition that another node leads."""
         state = self._broker.topics.by_name.get(TRANSACTION_STATE)
         count = 0 if state is None else len(state.partitions)
         for transactional_id in self.rules.drop(lambda each: not count or partition_for(each, count) == index):
@@ -117,7 +117,7 @@ class TransactionCoordinator:
             try:
                 self.rules.replay(key, value)
             except ProtocolError as unreadable:
-                _logger.warning("%s: a record is left out: %s", partition.at, unreadable)
+                _logger.warning("%s: skipping an unreadable record: %s", partition.at, unreadable)
 
     async def stop(self) -> None:
         if self._placement is not None:
@@ -133,15 +133,15 @@ class TransactionCoordinator:
 
     def topic_deleted(self, name: str) -> None:
         if name == TRANSACTION_STATE:
-            # As with groups: transactions go with their log, now and not with the next start.
+            # As with groups: transactions are deleted with their log, now and not at the next start.
             self.rules.clear()
             self._unsafe.clear()
             self._damaged.clear()
 
-    # Asking the rules
+    # Applying the rules
 
     def error_for(self, transactional_id: str) -> ErrorCode:
-        """Why this broker cannot answer for the transactional id; NONE if it can."""
+        """Why this broker cannot coordinate the transactional id; NONE if it can."""
         if self._placement is not None:
             return self._placement.error_for(transactional_id)
         if not self._damaged:
@@ -149,7 +149,7 @@ class TransactionCoordinator:
         return self._damaged.error_for(self.partition_of(transactional_id).at.partition)
 
     def listing_error(self) -> ErrorCode:
-        """Why a list of all transactional ids would lack some; NONE if it would not."""
+        """Why a list of all transactional ids would be incomplete; NONE if it is complete."""
         if self._damaged:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self.is_loading else ErrorCode.NONE
@@ -163,7 +163,7 @@ class TransactionCoordinator:
     ) -> Decision:
         decided = await self._init_once(transactional_id, timeout_ms, expected)
         if decided.error is ErrorCode.CONCURRENT_TRANSACTIONS:
-            # What was under way is about to have ended, so the client need not come back for its answer.
+            # The transaction is about to end, so wait instead of making the client retry.
             await asyncio.wait([self._finishing(transactional_id)], timeout=_ANSWER_AFTER_S)
             decided = await self._init_once(transactional_id, timeout_ms, expected)
         return decided
@@ -190,7 +190,7 @@ class TransactionCoordinator:
     async def verify(
         self, transactional_id: str, producer: tuple[int, int], partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether these are part of the transaction that the producer has under way."""
+        """Whether these are part of the producer's open transaction."""
         if error := self.error_for(transactional_id):
             return dict.fromkeys(partitions, error)
         errors = {at: self.rules.verify(transactional_id, *producer, at) for at in partitions}
@@ -209,14 +209,14 @@ class TransactionCoordinator:
         return await self._carry_out(transactional_id, decided)
 
     async def _carry_out(self, transactional_id: str, decision: Decision) -> Decision:
-        """Write down what was decided; returns what may be answered then."""
+        """Write the decision; returns the response to send then."""
         try:
             if decision.change is not None:
                 await self._write(decision.change)
             elif decision.error is ErrorCode.NONE:
                 await self._until_safe(transactional_id)
         except ApiError as failed:
-            _logger.error("transaction %s could not be written: %s", transactional_id, failed)
+            _logger.error("transaction %s: could not write its state: %s", transactional_id, failed)
             return Decision(_error_after_failed_append(failed))
         if decision.change is not None and decision.change.is_ending:
             await asyncio.wait([self._finishing(transactional_id)], timeout=_ANSWER_AFTER_S)
@@ -241,7 +241,7 @@ class TransactionCoordinator:
         self._set_timer()
 
     async def _until_safe(self, transactional_id: str) -> None:
-        """Wait until all that is written of this id can be lost no more."""
+        """Wait until all records of this id are safe."""
         offset = self._unsafe.get(transactional_id)
         if offset is None:
             return
@@ -250,7 +250,7 @@ class TransactionCoordinator:
             del self._unsafe[transactional_id]
 
     def partition_of(self, transactional_id: str) -> Partition:
-        """Where the transactions of this id are written down. The topic is created when the first one is."""
+        """The partition of this id's state. The topic is created with the first transaction."""
         state = self._broker.topics.by_name.get(TRANSACTION_STATE)
         if state is None:
             state = self._broker.create_topic(TRANSACTION_STATE)
@@ -259,7 +259,7 @@ class TransactionCoordinator:
     # Ending
 
     def _finishing(self, transactional_id: str) -> asyncio.Task[None]:
-        """Runs to its end, whatever becomes of whoever asked for it."""
+        """Runs to completion even if the client disconnects."""
         self._begin_finishing(transactional_id)
         return self._endings[transactional_id]
 
@@ -287,15 +287,17 @@ class TransactionCoordinator:
                 if self.rules.get(transactional_id) is ending:
                     await self._write(self.rules.completed(transactional_id, self.now_ms()))
             except ApiError as failed:
-                if complaint != str(failed):  # once, and not with every try
+                if complaint != str(failed):  # once, not with every retry
                     complaint = str(failed)
-                    _logger.warning("the end of transaction %s will be tried again: %s", transactional_id, failed)
+                    _logger.warning(
+                        "transaction %s: writing end markers failed, retrying: %s", transactional_id, failed
+                    )
                 await asyncio.sleep(_RETRY_S)
             else:
                 return
 
     def _marker(self, transactional_id: str, ending: Transaction) -> EndMarker:
-        """Told in this broker's epoch as a coordinator, by which partitions know one that was deposed."""
+        """Sent with this broker's coordinator epoch, by which partitions fence a deposed coordinator."""
         partition = self.partition_of(transactional_id)
         partition.check_leads()
         return EndMarker(ending.is_commit, partition.leader_epoch, ending.client_version)
@@ -317,7 +319,7 @@ class TransactionCoordinator:
         self._set_timer()
 
     def expire(self, transactional_id: str) -> int:
-        """Abort what this producer has under way, as if its time were up; how many transactions that is."""
+        """Abort this producer's open transactions, as after a timeout; returns their number."""
         late = self.rules.expire_now(transactional_id, self.now_ms())
         self._abort_late(late)
         return len(late)
@@ -328,14 +330,14 @@ class TransactionCoordinator:
             try:
                 self._append(change)
             except ApiError as failed:
-                _logger.error("transaction %s is late and could not be aborted: %s", transactional_id, failed)
+                _logger.error("transaction %s timed out but could not be aborted: %s", transactional_id, failed)
                 self.rules.try_again(transactional_id, self.now_ms() + int(_RETRY_S * 1000))
             else:
-                _logger.info("transaction %s is aborted: it has taken too long", transactional_id)
+                _logger.info("transaction %s timed out and was aborted", transactional_id)
                 self._begin_finishing(transactional_id)
 
     def catch_up(self) -> None:
-        """The clock was moved: what is due by it is done now."""
+        """The clock was moved: run what is due now."""
         if self._timer is not None:
             self._timer.cancel()
         self._expire()
@@ -346,7 +348,7 @@ class TransactionCoordinator:
 
 
 def _replayed(partition: Partition, last: dict[bytes, bytes | None]) -> Iterator[None]:
-    """Read a partition, of each id what is said last; between batches of it others may be served."""
+    """Read a partition, keeping the last record of each id; other requests may be served between batches."""
     for _, batch in batches_of(partition):
         yield
         for record in RecordReader(batch):
@@ -354,5 +356,5 @@ def _replayed(partition: Partition, last: dict[bytes, bytes | None]) -> Iterator
 
 
 def _error_after_failed_append(failed: ApiError) -> ErrorCode:
-    """What a producer is told: to look for its coordinator, and to try again."""
+    """A retriable error for the producer: find the coordinator, and retry."""
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if ErrorCode(failed.code).is_retriable else ErrorCode(failed.code)

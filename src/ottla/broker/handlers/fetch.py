@@ -158,7 +158,7 @@ def _wait(  # noqa: PLR0913
 
 
 def _follower_in(request: FetchRequest) -> int:
-    """The id of the fetching broker; NOBODY for a consumer, whose replica id is negative."""
+    """The id of the fetching broker; for a consumer the same constant for any negative replica id."""
     return max(request.replica_id, request.replica_state.replica_id, NOBODY)
 
 

@@ -1,6 +1,6 @@
-"""Where partitions begin and end and how large they are, wherever they are led: what other doors show of them.
+"""Offsets and sizes of partitions on any node, for other protocols.
 
-Nobody's rights are looked at here: whoever asks has decided what may be shown.
+There is no authorization here: callers have checked what may be shown.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _CodeAndOffset = tuple[int, int]
 class Bounds(NamedTuple):
     start: int
     end: int
-    """Below this consumers see records: the high watermark, or with `is_stable` the last stable offset."""
+    """Consumers see records below this: the high watermark, or with `is_stable` the last stable offset."""
 
 
 async def bounds(
     broker: Broker, partitions: Iterable[Partition], *, is_stable: bool = False, is_lenient: bool = False
 ) -> dict[TopicPartition, Bounds]:
-    """Of those that nobody leads and that are not here either: nothing, as if they were empty.
+    """Partitions without a leader or a local replica count as empty.
 
-    With `is_lenient` also of those whose leader is not ready to say, or whose log cannot be opened: a list is not
-    refused for the sake of one.
+    With `is_lenient` also those whose leader does not know yet, or whose log cannot be opened: a list must not
+    fail because of one.
     """
     here, elsewhere = _share_out(broker, partitions)
     found: dict[TopicPartition, Bounds] = {}
@@ -62,7 +62,7 @@ async def bounds(
         for at, (start_code, start) in starts.items():
             code = start_code or ends[at][0]
             if not (is_lenient and ErrorCode(code).is_retriable):
-                raise_refusal(code, f"the leader of {at} does not say what it has")
+                raise_refusal(code, f"could not list the offsets of {at} at its leader")
             found[at] = Bounds(0, 0) if code else Bounds(start, max(start, ends[at][1]))
     return found
 
@@ -75,7 +75,7 @@ def _bounds_of(partition: Partition, *, is_stable: bool) -> Bounds:
 
 
 async def sizes(broker: Broker, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
-    """Bytes on the disk of each one's leader."""
+    """The size in bytes at each leader."""
     here, elsewhere = _share_out(broker, partitions)
     found: dict[TopicPartition, int] = {}
     async for partition in opened(here):
@@ -88,7 +88,7 @@ async def sizes(broker: Broker, partitions: Iterable[Partition]) -> dict[TopicPa
 
 
 async def opened(partitions: Iterable[Partition]) -> AsyncIterator[Partition]:
-    """Each of them, for a look at its log. Opening one takes milliseconds, so others get their turn after each."""
+    """Iterate over logs. Opening one takes milliseconds, so other requests are served in between."""
     for number, partition in enumerate(list(partitions), 1):
         was_open = partition.is_open
         yield partition
@@ -111,7 +111,7 @@ def _share_out(broker: Broker, partitions: Iterable[Partition]) -> tuple[list[Pa
 def node_to_ask(broker: Broker, partition: Partition) -> int:
     """Its leader; this node if it has none, or there is no cluster."""
     leader, _ = partition.leader
-    return leader if leader in broker.surroundings.node_ids else broker.config.node_id
+    return leader if leader in broker.topology.node_ids else broker.config.node_id
 
 
 async def _offsets(
@@ -148,7 +148,7 @@ async def _sizes_at(others: OtherNodes, node: int, partitions: list[Partition]) 
         DescribableLogDirTopic(topic=name, partitions=tuple(indexes)) for name, indexes in _by_topic(partitions).items()
     )
     answer = await others.ask(node, DescribeLogDirsRequest(topics=topics))
-    raise_refusal(answer.error_code, f"node {node} does not say how large its logs are")
+    raise_refusal(answer.error_code, f"could not describe the log directories of node {node}")
     found = dict.fromkeys((partition.at for partition in partitions), 0)
     for result in answer.results:
         for topic in result.topics:

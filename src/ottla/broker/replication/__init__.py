@@ -1,1 +1,1 @@
-"""Replication at work: what this broker leads, what it follows, and the connections in between."""
+"""Replication: leaders, followers, and the connections between them."""

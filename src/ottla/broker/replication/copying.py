@@ -1,4 +1,4 @@
-"""What a follower does with what its leader answers, for one partition."""
+"""How a follower processes its leader's fetch response, for one partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EARLIEST: Final = -2
 
 
 def take_over(replica: Replica, data: PartitionData) -> None:
-    """Append what came, and let the log begin and count as committed as the leader's does."""
+    """Append the batches, and update log start offset and high watermark from the leader."""
     log = replica.log
     records = memoryview(data.records or b"")
     at = 0
@@ -30,10 +30,10 @@ def take_over(replica: Replica, data: PartitionData) -> None:
         header = read_header(records, at)
         end = at + header.size
         if end > len(records):
-            break  # a leader may send the beginning of one more batch
+            break  # the last batch may be incomplete
         if header.next_offset > log.next_offset:
             if header.base_offset < log.next_offset == log.start_offset:
-                # The leader's log begins within this batch. What comes before its start is not shown here, either.
+                # The leader's log starts within this batch. Records before its start are hidden here as well.
                 log.restart_at(header.base_offset)
             log.append_as_follower(records[at:end])
         at = end
@@ -45,13 +45,13 @@ def take_over(replica: Replica, data: PartitionData) -> None:
 
 
 def cut_where_it_parted(replica: Replica, diverging: EpochEndOffset) -> None:
-    """Remove what the leader has not: it was never committed."""
+    """Truncate records that the leader does not have: they were never committed."""
     log = replica.log
     _truncate(replica, truncation_point(log.epochs, log.next_offset, diverging.epoch, diverging.end_offset))
 
 
 async def find_back(replica: Replica, connection: Connection, node_id: int) -> None:
-    """The leader has no place for where this log ends: ask what it has, and go there."""
+    """This log's end is out of the leader's range: get the leader's range, and reconcile."""
     epoch, log = replica.leader_epoch, replica.log
     start = await _offset_of(_EARLIEST, replica, connection, node_id)
     end = await _offset_of(_LATEST, replica, connection, node_id)
@@ -61,7 +61,7 @@ async def find_back(replica: Replica, connection: Connection, node_id: int) -> N
         case Truncate(offset):
             _truncate(replica, offset)
         case Restart(offset):
-            _logger.warning("%s: %r is of no use and begins anew at %d", replica.partition.at, log, offset)
+            _logger.warning("%s: discarding %r and restarting at offset %d", replica.partition.at, log, offset)
             log.restart_at(offset)
             replica.cut_high_watermark()
 
@@ -69,7 +69,9 @@ async def find_back(replica: Replica, connection: Connection, node_id: int) -> N
 def _truncate(replica: Replica, offset: int) -> None:
     log, committed = replica.log, replica.high_watermark
     level = logging.WARNING if offset < committed else logging.INFO
-    _logger.log(level, "%s: cut from %d to %d, as its leader's log", replica.partition.at, log.next_offset, offset)
+    _logger.log(
+        level, "%s: truncating from offset %d to %d, to match the leader", replica.partition.at, log.next_offset, offset
+    )
     log.truncate_to(offset)
     replica.cut_high_watermark()
 
@@ -82,5 +84,5 @@ async def _offset_of(timestamp: int, replica: Replica, connection: Connection, n
     topic = ListOffsetsTopic(name=at.topic, partitions=(wanted,))
     answer = await connection.ask(ListOffsetsRequest(replica_id=node_id, topics=(topic,)))
     found = answer.topics[0].partitions[0]
-    raise_for(found.error_code, f"{connection.address} does not say what it has of {at}")
+    raise_for(found.error_code, f"{connection.address} could not list the offsets of {at}")
     return found.offset

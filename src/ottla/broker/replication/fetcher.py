@@ -1,4 +1,4 @@
-"""Copies partitions from the broker that leads them: one connection, one fetch after the other."""
+"""Fetches partitions from their leader: one connection, one fetch at a time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _LOOK_AT_RATES_S: Final = 1.0
-"""A rate that is raised while a fetch waits for its turn is noticed within this."""
+"""A raised rate is noticed within this time by a throttled fetch."""
 _SCRATCH_BYTES: Final = 256 << 10
 _PATIENCE_MS: Final = 10_000
-"""A leader that is silent for so much longer than it may is gone."""
+"""The extra time after which a silent leader counts as dead."""
 
 
 class Fetcher:
@@ -65,7 +65,7 @@ class Fetcher:
                 self._hang_up()
 
     def look_again(self) -> None:
-        """There is something to ask for that the fetch under way does not, which the leader may keep for long."""
+        """There is something to fetch that the pending fetch does not include, which the leader may hold for long."""
         self._wake.set()
         self._hang_up()
 
@@ -90,11 +90,11 @@ class Fetcher:
                     continue
                 connection = await self._connected()
                 await self._sync()
-                # Only now: there may be more to ask for than when there was no connection yet.
+                # Only now: there may be more to fetch than before the connection was open.
                 await self._fetch(connection)
                 self._complaint = ""
             except ClientClosed:
-                continue  # hung up, to ask anew
+                continue  # disconnected, to fetch again
             except (ClientError, ApiError) as failed:
                 self._complain(str(failed))
                 self._hang_up()
@@ -113,7 +113,7 @@ class Fetcher:
         return [replica for replica in self._replicas.values() if self._wait_for_s(replica, now_s) <= 0]
 
     def _wait_s(self) -> float | None:
-        """How long until there is something to ask for; None if time alone does not bring it."""
+        """The time until there is something to fetch; None if it does not depend on time."""
         if self._leader not in self._replication.cluster.view.brokers:
             return None
         now_s = asyncio.get_running_loop().time()
@@ -141,11 +141,11 @@ class Fetcher:
         return self._connection
 
     def _complain(self, why: str) -> None:
-        if self._complaint != why:  # once, and not with every try
+        if self._complaint != why:  # once, not with every retry
             self._complaint = why
-            _logger.warning("nothing is copied from broker %d: %s", self._leader, why)
+            _logger.warning("replication from broker %d failed: %s", self._leader, why)
 
-    # Asking
+    # Requests
 
     async def _fetch(self, connection: Connection) -> None:
         request, epochs = self._request(self._due()), dict(self._epochs)
@@ -155,7 +155,7 @@ class Fetcher:
             await self._pause(self._backoff_s)
 
     async def _sync(self) -> None:
-        """Under `flush = "ack"`: a fetch tells the leader that all before its offset is synced."""
+        """Under `flush = "ack"`: a fetch tells the leader that all records before its offset are synced."""
         unsynced = [replica for replica in self._due() if _is_unsynced(replica)]
         if not unsynced:
             return
@@ -163,7 +163,7 @@ class Fetcher:
         flushes = [flusher.durable(replica.partition, replica.log.next_offset - 1) for replica in unsynced]
         for replica, failed in zip(unsynced, await asyncio.gather(*flushes, return_exceptions=True), strict=True):
             if failed is not None:
-                self._delay(replica, f"could not be synced: {failed}", logging.ERROR)
+                self._delay(replica, f"could not sync: {failed}", logging.ERROR)
 
     def _request(self, asked: list[Replica]) -> FetchRequest:
         config, me = self._replication.config, self._replication.cluster.view.brokers.get(self._replication.node_id)
@@ -183,7 +183,7 @@ class Fetcher:
         )
 
     def _wanted(self, replica: Replica) -> FetchPartition | None:
-        """None if its log cannot be opened or is not synced: it is fetched later, and its neighbours now."""
+        """None if its log cannot be opened or is not synced: it is fetched later, and other partitions now."""
         try:
             log = replica.log
         except ApiError:
@@ -200,7 +200,7 @@ class Fetcher:
         )
 
     def _most_wait_ms(self) -> int:
-        """No longer than until one that is held to a rate may be fetched again."""
+        """At most until a throttled partition may be fetched again."""
         waits_s = map(self._replication.throttling.wait_to_fetch_s, self._replicas.values())
         most = self._replication.config.replica_fetch_wait_max_ms
         return int(min([most, *(wait_s * 1000 + 1 for wait_s in waits_s if wait_s)]))
@@ -217,13 +217,13 @@ class Fetcher:
             for data in topic.partitions:
                 key = by_id.get((topic.topic_id, data.partition_index))
                 replica = None if key is None else self._replicas.get(key)
-                # By now it may have another leader, or be led here.
+                # It may have another leader by now, or be led here.
                 if key is None or replica is None or self._epochs[key] != epochs[key] or replica.leading is not None:
                     continue
                 self._replication.throttling.fetched(replica, len(data.records or b""))
                 await self._take_partition(replica, data, connection)
                 if data.records and key in self._replicas:
-                    # To the end, so that a full answer does not always come from the same ones.
+                    # To the end, so that a full response does not always have the same partitions.
                     self._replicas[key] = self._replicas.pop(key)
                 if turns.are_over():
                     await asyncio.sleep(0)
@@ -233,7 +233,7 @@ class Fetcher:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 await find_back(replica, connection, self._replication.node_id)
             elif data.error_code:
-                # Most of them mean that one of us has not heard of a new leader yet.
+                # Mostly one of the brokers has not seen a new leader yet.
                 self._delay(replica, f"the leader answers {ErrorCode(data.error_code).name}")
             elif data.diverging_epoch.epoch >= 0:
                 cut_where_it_parted(replica, data.diverging_epoch)
@@ -243,7 +243,7 @@ class Fetcher:
             self._delay(replica, str(refused), logging.ERROR)
         except ClientError:
             raise  # the connection is lost
-        except Exception as failed:  # its neighbours are copied all the same
+        except Exception as failed:  # other partitions continue
             _logger.exception("%s: replication from broker %d failed", replica.partition.at, self._leader)
             self._delay(replica, repr(failed), logging.ERROR)
         else:
@@ -252,9 +252,9 @@ class Fetcher:
 
     def _delay(self, replica: Replica, why: str, level: int = logging.INFO) -> None:
         self._delayed_until[replica.key] = asyncio.get_running_loop().time() + self._backoff_s
-        if self._complaints.get(replica.key) != why:  # once, and not with every try
+        if self._complaints.get(replica.key) != why:  # once, not with every retry
             self._complaints[replica.key] = why
-            _logger.log(level, "%s is not copied from broker %d: %s", replica.partition.at, self._leader, why)
+            _logger.log(level, "%s: not replicating from broker %d: %s", replica.partition.at, self._leader, why)
 
 
 def _is_unsynced(replica: Replica) -> bool:

@@ -1,7 +1,7 @@
-"""`replication-offset-checkpoint`: high watermarks, so that a restarted replica knows what it may show.
+"""`replication-offset-checkpoint`: high watermarks, so that a restarted replica knows what is committed.
 
-Kafka's file goes by names, and topics by ids: a topic that is created under the name of one that was deleted must not
-get its high watermarks.
+Kafka's file uses names, and Ottla topic ids as well: a re-created topic must not get the high watermarks of a deleted
+one.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _logger: Final = logging.getLogger(__name__)
 
 class HighWatermarks:
     def __init__(self, folder: Path) -> None:
-        """After folders of topics that are gone have been put aside."""
+        """After folders of deleted topics have been renamed."""
         self._path = folder / HIGH_WATERMARKS
         self._in_file = self._read()
         self._noted = {at: offset for at, offset in self._in_file.items() if (folder / str(at)).exists()}
         self.lost = frozenset(at for at, offset in self._in_file.items() if offset > 0 and at not in self._noted)
-        """Partitions that had records, and have no folder now."""
+        """Partitions that had records, but have no folder now."""
         self._writing = threading.Lock()
         self._number = 0
         self._last_written = 0
 
     def of(self, at: TopicPartition) -> int:
-        """What is noted of the topic that has this name now."""
+        """The high watermark of the current topic with this name."""
         if at in self._in_file and at not in self._noted:
-            # A crash after its folder is made would leave the number of a topic that was deleted.
+            # A crash after its folder is created would leave the value of a deleted topic.
             self.note({})()
         return self._noted.get(at, 0)
 
@@ -45,7 +45,7 @@ class HighWatermarks:
         self._noted.pop(at, None)
 
     def note(self, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
-        """To be run, in any thread, for these to be known after a restart."""
+        """Writes the checkpoint; may run in any thread."""
         self._noted |= offsets
         self._in_file = dict(self._noted)
         self._number += 1
@@ -54,7 +54,7 @@ class HighWatermarks:
     def _write(self, number: int, offsets: Mapping[TopicPartition, int]) -> None:
         with self._writing:
             if number < self._last_written:
-                return  # overtaken
+                return  # a newer one was written
             self._last_written = number
             try:
                 write_offsets(self._path, offsets)

@@ -1,4 +1,4 @@
-"""Changes of the ISR, on their way to the cluster's catalog."""
+"""Pending ISR changes in the cluster's catalog."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class IsrChanges:
         task.add_done_callback(self._tasks.discard)
 
     async def _change(self, replica: Replica, leading: Leading) -> None:
-        """Until it has happened, or the view shows that it will not."""
+        """Until it was applied, or the view shows that it will not be."""
         version, isr, lost = leading.version, leading.epochs_of(leading.proposed or ()), leading.lost
         while replica.leading is leading and leading.version == version:
             try:
                 state = await self._cluster.change_isr(replica.key, isr, leading.leader_epoch, version, lost)
             except (InvalidUpdateVersion, NotLeaderOrFollower):
-                # What it was changed to comes with the view; until then both sets count.
+                # The new ISR comes with the view; until then both count.
                 await asyncio.sleep(_AGAIN_S)
             except ApiError as refused:
                 _logger.warning("%s: could not change the ISR: %s", replica.partition.at, refused)

@@ -1,4 +1,4 @@
-"""How this node knows other nodes, and says to them who it is."""
+"""TLS and credentials between nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def node_security(config: ClusterConfig) -> Security | None:
-    """None for neither TLS nor a login."""
+    """None without TLS and login."""
     uses_tls = config.node_tls_ca is not None
     if not uses_tls and not config.node_user:
         return None

@@ -1,7 +1,7 @@
-"""Replicas of this broker whose log cannot be used: out of service, handed over, and opened again with backoff.
+"""Offline replicas of this broker: taken out of service, handed over, and reopened with backoff.
 
-A log that cannot be opened is taken for intact. One that failed while it was open (a write or an fsync) may have lost
-what was not synced: the kernel may have dropped what it could not write. It is opened again, as at a start, once
+A log that cannot be opened is assumed to be intact. One that failed while it was open (a write or an fsync) may have
+lost unsynced records: the kernel may have dropped dirty pages. It is recovered, as at a start, once
 another replica leads or none does, so that it leads only in a later epoch.
 """
 
@@ -25,11 +25,11 @@ _MOST_BACKOFF_S: Final = 30.0
 _MOST_DOUBLINGS: Final = 16
 _AGAIN_S: Final = 0.5
 _CALM_S: Final = 60.0
-"""A replica that fails again sooner than this after it was opened waits longer than the last time."""
+"""A replica that fails again sooner than this after it was reopened gets a longer backoff."""
 
 
 def backoff_s(first_s: float, attempts: int) -> float:
-    """How long to wait after so many failures in a row before a log is opened again."""
+    """The backoff after this number of consecutive failures."""
     return min(first_s * (1 << min(attempts - 1, _MOST_DOUBLINGS)), _MOST_BACKOFF_S)
 
 
@@ -41,7 +41,7 @@ class _Offline:
         self.why = ""
         self.attempts = 0
         self.next_s: float | None = None
-        """None: it is not opened again."""
+        """None: it is not reopened."""
         self.was_open = False
         """Its log failed while it was open."""
         self.may_lack_records = False
@@ -52,7 +52,7 @@ class OfflineReplicas:
         self._replication = replication
         self._offline: dict[PartitionKey, _Offline] = {}
         self._opened: dict[PartitionKey, tuple[float, int]] = {}
-        """When a replica was opened again, and after how many attempts."""
+        """When a replica was reopened, and after how many attempts."""
         self._leaving: dict[PartitionKey, asyncio.Task[None]] = {}
         self._report: asyncio.Task[None] | None = None
 
@@ -91,7 +91,7 @@ class OfflineReplicas:
         known.attempts += 1
         wait_s = backoff_s(self._replication.config.replica_fetch_backoff_ms / 1000, known.attempts)
         known.next_s = asyncio.get_running_loop().time() + wait_s
-        if known.why != why:  # once, and not with every attempt
+        if known.why != why:  # once, not with every attempt
             known.why = why
             _logger.error("%s: replica on broker %d is offline: %s", replica.partition.at, replica.node_id, why)
         self._replication.unfollow(replica)
@@ -99,7 +99,7 @@ class OfflineReplicas:
         self.leave_isr(replica)
 
     def forget(self, replica: Replica) -> None:
-        """It is not kept here any more, or its topic is gone."""
+        """The replica was moved away, or its topic was deleted."""
         self._opened.pop(replica.key, None)
         self._remove(replica)
 
@@ -110,16 +110,16 @@ class OfflineReplicas:
             replica.go_online()
             self._tell()
 
-    # Opening again
+    # Reopening
 
     def open_due(self, now_s: float) -> None:
-        """Open those again whose backoff is over."""
+        """Reopen those whose backoff is over."""
         for each in tuple(self._offline.values()):
             if each.next_s is not None and each.next_s <= now_s and self._may_open(each):
                 self._open(each)
 
     def _may_open(self, each: _Offline) -> bool:
-        """Not a log that may have lost records, while this broker leads with it or counts as in sync."""
+        """Not a log that may have lost records, while this broker is leader or in the ISR with it."""
         state = self._state_of(each.replica)
         if not each.was_open or state is None:
             return True
@@ -134,16 +134,16 @@ class OfflineReplicas:
         try:
             replica.open_again()
         except ApiError:
-            return  # `failed` has been told
+            return  # `failed` was called
         self._opened[replica.key] = asyncio.get_running_loop().time(), each.attempts
         _logger.warning("%s: replica on broker %d is online again", replica.partition.at, replica.node_id)
         self._remove(replica)
         self._replication.resume(replica)
 
-    # The others
+    # Other brokers
 
     def leave_isr(self, replica: Replica) -> None:
-        """Let another in-sync replica lead, and be waited for no more, if there is another one."""
+        """Leave the ISR and leadership, if another in-sync replica exists."""
         if replica.key not in self._leaving and self._can_leave(replica):
             task = asyncio.get_running_loop().create_task(self._leave(replica))
             self._leaving[replica.key] = task
@@ -157,7 +157,7 @@ class OfflineReplicas:
         return self._replication.cluster.view.partitions.get(replica.key)
 
     def _after(self, each: _Offline, state: PartitionState) -> PartitionState:
-        """Without this replica, unless it is the last in sync: no other one has all that was acknowledged."""
+        """Without this replica, unless it is the last ISR member: no other has all acknowledged records."""
         rule = given_up if each.may_lack_records else without
         return rule(state, self._replication.node_id, self._replication.cluster.view.brokers)
 
@@ -170,7 +170,7 @@ class OfflineReplicas:
     async def _leave(self, replica: Replica) -> None:
         while self._can_leave(replica):
             if self._report is not None:
-                # A controller that did not know of it would elect this replica again.
+                # Otherwise the controller could elect this replica again.
                 await asyncio.wait([self._report])
             known = self._offline.get(replica.key)
             if known is None:
@@ -187,7 +187,7 @@ class OfflineReplicas:
                 )
 
     def _tell(self) -> None:
-        """Let the other brokers know which replicas are offline here."""
+        """Report the offline replicas to the other brokers."""
         if self._report is None:
             self._report = asyncio.get_running_loop().create_task(self._tell_until_known())
 

@@ -1,4 +1,4 @@
-"""Appends and deletions that wait until enough replicas have carried them out."""
+"""Appends and deletions that wait for replication."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Parked(NamedTuple):
 
 
 class ParkedAppends:
-    """Of one partition. Nearly always in the order of their offsets; only repeated ones come out of order."""
+    """Of one partition. Almost always in offset order; only duplicates are out of order."""
 
     __slots__ = ("_waiting",)
 
@@ -30,14 +30,14 @@ class ParkedAppends:
         return len(self._waiting)
 
     def park(self, last_offset: int, timeout_s: float) -> asyncio.Future[None]:
-        """Done once `release` passes this offset; an ApiError if it comes to nothing."""
+        """Done once `release` passes this offset; an ApiError on failure."""
         loop = asyncio.get_running_loop()
         parked = Parked(last_offset, loop.time() + timeout_s, loop.create_future())
         self._waiting.append(parked)
         return parked.future
 
     def release(self, high_watermark: int, refusal: ApiError | None) -> None:
-        """All below this are committed; with a refusal, by too few replicas."""
+        """All below this are committed; with an error, by too few replicas."""
         waiting = self._waiting
         while waiting and waiting[0].last_offset < high_watermark:
             _end(waiting.popleft(), refusal)
@@ -54,7 +54,7 @@ class ParkedAppends:
 
 
 def _end(parked: Parked, refusal: ApiError | None) -> None:
-    if parked.future.done():  # whoever asked has gone
+    if parked.future.done():  # the client has disconnected
         return
     if refusal is None:
         parked.future.set_result(None)

@@ -44,16 +44,17 @@ class Replica:
         self.led: Leader | None = None
         """Its role, while it leads."""
         self.refused_epoch = _NO_EPOCH
-        """In which a former process, or a log that failed, led: lost records would be mistaken for new ones."""
+        """The epoch in which a former process, or a failed log, was leader: lost records would be mistaken for new
+        ones."""
         self.offline: str | None = None
-        """Why its log cannot be used; None if it can."""
+        """Why its log is unusable; None if it is usable."""
         self._replication = replication
         self._checkpointed = checkpointed
         self._followed_high_watermark: int | None = None
         self._role: Role = Follower(self)
         partition.role = self._role
 
-    # What it is
+    # State
 
     @property
     def log(self) -> PartitionLog:
@@ -103,19 +104,19 @@ class Replica:
     # The log
 
     def open_log(self, open_: Callable[[], PartitionLog]) -> PartitionLog:
-        """StorageError: it cannot be opened now. It is tried again after a backoff, and not with every request."""
+        """Raises StorageError if it cannot be opened now. Retried after a backoff, not with every request."""
         if self.offline is not None:
             raise self._offline_error()
         try:
             return open_()
-        except Exception as failed:  # whatever it is, neighbours are replicated
+        except Exception as failed:  # other partitions must not be affected
             self._replication.offline.failed(self, str(failed) or repr(failed))
             raise self._offline_error() from failed
 
     def open_again(self) -> None:
-        """From its files, as at a start: after a failure the log in memory is not believed."""
+        """From its files, as at a start: after a failure the log in memory is not trusted."""
         high_watermark = self._followed_high_watermark
-        if high_watermark is not None:  # it may be beyond what is left
+        if high_watermark is not None:  # it may exceed the remaining records
             self._checkpointed, self._followed_high_watermark = high_watermark, None
         self.go_online()
         self.partition.open()
@@ -176,7 +177,7 @@ class Replica:
     # Following
 
     def follow_to(self, leader_high_watermark: int) -> None:
-        """Take over what the leader says is committed, as far as it is here."""
+        """Update the high watermark from the leader, limited by the local end offset."""
         own = min(self.high_watermark, self.log.next_offset)
         committed = followed_high_watermark(own, leader_high_watermark, self.log.next_offset)
         has_moved = committed > self.high_watermark
@@ -185,9 +186,9 @@ class Replica:
             self.partition.waits.end()
 
     def start_raised(self) -> None:
-        """The log starts later, as its leader's."""
+        """The log start offset was raised, as at the leader."""
         self._replication.note_start(self)
 
     def cut_high_watermark(self) -> None:
-        """The log has been cut."""
+        """The log was truncated."""
         self._followed_high_watermark = min(self.high_watermark, self.log.next_offset)

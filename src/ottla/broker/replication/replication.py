@@ -1,4 +1,4 @@
-"""All replicas of this broker: which role each has by the cluster's view, and what follows from that."""
+"""All replicas of this broker: their roles by the cluster's view, and role changes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Replication:
         self.present = _epochs(cluster.view.brokers)
         self.replicas: dict[PartitionKey, Replica] = {}
         self.suspects: set[int] = set()
-        """Nodes in the view that refuse connections. Clients are told to ask again; nothing is decided by it."""
+        """Registered nodes that refuse connections. Clients are told to retry; nothing else depends on it."""
         self._fetchers: dict[int, Fetcher] = {}
         self._isr_changes = IsrChanges(cluster)
         self.offline = OfflineReplicas(self)
@@ -70,7 +70,7 @@ class Replication:
     # Starting and stopping
 
     async def start(self) -> None:
-        """Before this node is registered: what it leads by the view that it finds, a former process led."""
+        """Before this node registers: partitions that it leads by the current view were led by a former process."""
         topics = self.broker.topics
         topics.attach = self.attach
         for topic in topics.by_name.values():
@@ -93,7 +93,7 @@ class Replication:
             replica = self.replicas.get(state.key)
             if replica is not None:
                 replica.state = state
-                with suppress(ApiError):  # it is offline then, and tried again
+                with suppress(ApiError):  # it is offline then, and retried
                     replica.partition.open()
                 if turns.are_over():
                     await asyncio.sleep(0)
@@ -117,7 +117,7 @@ class Replication:
     # Roles
 
     def attach(self, topic: TopicState, partition: Partition) -> None:
-        """A partition that the broker has got to know. It is kept nowhere until the view says where."""
+        """A new partition of the broker. It has no replica here until the view says so."""
         key = PartitionKey(topic.entry.id, partition.at.partition)
         self._replica(partition, key)
         state = self.cluster.view.partitions.get(key)
@@ -160,19 +160,19 @@ class Replication:
             try:
                 replica = self.replica(state)
             except ApiError as refused:
-                _logger.warning("%s-%d has no role here: %s", state.topic, state.partition, refused)
+                _logger.warning("%s-%d: could not apply its role: %s", state.topic, state.partition, refused)
                 continue
             try:
                 self._take_role(replica, state)
             except ApiError as refused:
-                # Where its log cannot be opened, that has been dealt with.
-                _logger.info("%s has no role here: %s", replica.partition.at, refused)
+                # If its log cannot be opened, that was handled.
+                _logger.info("%s: could not apply its role: %s", replica.partition.at, refused)
 
     def is_current(self, replica: Replica) -> bool:
         return not self._is_stopped and self.replicas.get(replica.key) is replica
 
     def resume(self, replica: Replica) -> None:
-        """Its log can be used again."""
+        """Its log is usable again."""
         state = self.cluster.view.partitions.get(replica.key)
         if state is not None:
             self._apply([state])
@@ -190,7 +190,7 @@ class Replication:
             if led is None or known is None or known.leader_epoch != state.leader_epoch:
                 replica.step_down()
                 replica.become_leader(state, self.now_ms())
-                _logger.info("%s is led here in epoch %d", replica.partition.at, state.leader_epoch)
+                _logger.info("%s: became leader in epoch %d", replica.partition.at, state.leader_epoch)
             else:
                 replica.state = state
                 led.leading.changed(state)
@@ -218,7 +218,7 @@ class Replication:
         )
 
     def forget(self, topic: TopicState) -> None:
-        """The topic is deleted, and its logs are about to be."""
+        """The topic was deleted, and its logs are about to be."""
         for partition in topic.partitions:
             self._gone(PartitionKey(topic.entry.id, partition.at.partition))
             self._high_watermarks.forget(partition.at)
@@ -231,7 +231,7 @@ class Replication:
             replica.step_down()
 
     def _remove(self, replica: Replica) -> None:
-        """The partition has moved to other nodes."""
+        """The partition was moved to other nodes."""
         self.offline.forget(replica)
         partition = replica.partition
         if partition.is_open or (self.broker.data_dir.path / str(partition.at)).exists():
@@ -256,7 +256,7 @@ class Replication:
             fetcher.remove(replica)
 
     def note_start(self, replica: Replica) -> None:
-        """Soon, and not for each of many that were raised together."""
+        """Soon, and once for many that were raised together."""
         self._raised[replica.partition] = replica.log.start_offset
         if self._noting is None:
             self._noting = asyncio.create_task(self._note_starts())
@@ -273,7 +273,7 @@ class Replication:
         self._isr_changes.propose(replica, isr)
 
     def _session_lost(self) -> None:
-        """Others may lead by now: nobody is told that anything was committed."""
+        """Other brokers may be leaders now: nothing more is reported as committed."""
         for replica in self.replicas.values():
             if replica.led is not None:
                 replica.led.fail_parked()
@@ -293,7 +293,7 @@ class Replication:
             self.offline.open_due(loop.time())
 
     def lost(self) -> list[PartitionKey]:
-        """The partitions whose folders were gone when this process came, and held records when the last one left."""
+        """Partitions whose folders were missing at the start although they had records."""
         by_name = self.broker.topics.by_name
         return [
             PartitionKey(by_name[at.topic].entry.id, at.partition)
@@ -317,13 +317,13 @@ class Replication:
         return log.lacks_records or log.next_offset < self._high_watermarks.of(replica.partition.at)
 
     def unsynced(self) -> list[PartitionKey]:
-        """The partitions here whose records are acknowledged before this broker has synced them."""
+        """Local partitions whose records are acknowledged before they are synced."""
         by_id = self.broker.topics.by_id
         held = (state.key for state in self.cluster.view.held_by(self.node_id) if state.topic_id.raw in by_id)
         return [key for key in held if by_id[key.topic_id.raw].config.log.flush != "ack"]
 
     def leaderless(self) -> list[Leaderless]:
-        """The partitions of the cluster that have no leader, and why."""
+        """The partitions of the cluster without a leader, and why."""
         return list(leaderless(self.cluster.view))
 
     # The checkpoint

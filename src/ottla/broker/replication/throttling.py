@@ -1,4 +1,4 @@
-"""Copies that catch up, held to the rates that are set for moving partitions. Those in sync are never held up."""
+"""Throttling of replicas that catch up, for reassignments. In-sync replicas are never throttled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 
 
 class Throttling:
-    """Both sides: what this node sends as a leader, and what it fetches as a follower."""
+    """Both directions: bytes sent as a leader, and fetched as a follower."""
 
     def __init__(self, broker: Broker, node_id: int) -> None:
         self._broker = broker
@@ -28,12 +28,12 @@ class Throttling:
     # Leading
 
     def wait_to_send_s(self, replica: Replica, follower: int) -> float:
-        """How long this follower has to be kept waiting for more of this partition."""
+        """How long to delay this follower's next bytes of this partition."""
         rate = self._leader_rate(replica, follower)
         return 0.0 if rate is None else self._sent.wait_s(rate, time.monotonic())
 
     def room(self, replica: Replica, follower: int, room: int) -> int:
-        """Of so many bytes, how many it may be sent at once."""
+        """How many of these bytes may be sent at once."""
         rate = self._leader_rate(replica, follower)
         return room if rate is None else most_at_once(room, rate)
 
@@ -62,7 +62,7 @@ class Throttling:
             self._fetched.took(size, rate, time.monotonic())
 
     def follower_rate(self, replica: Replica) -> float | None:
-        """Bytes a second; None for as fast as it goes."""
+        """Bytes per second; None for no limit."""
         if replica.state is None or self._node_id in replica.state.isr:
             return None
         config = self._config(replica)

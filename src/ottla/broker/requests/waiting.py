@@ -33,8 +33,8 @@ class Waiters(set["ByteWait"]):
 class ByteWait:
     """Waits until this many more bytes are readable, or until something makes waiting pointless.
 
-    It counts from its creation, so that appends before it is awaited are not missed; and it ends by itself, so that
-    nothing is left behind if it is never awaited.
+    It counts from its creation, so that appends before it is awaited are not missed; and it ends on its own timeout, so
+    that nothing is left behind if it is never awaited.
     """
 
     __slots__ = ("_future", "_missing", "_timer", "_watched", "is_last")

@@ -1,4 +1,4 @@
-"""Writes the audit file in a thread of its own, so that a slow disk does not hold up the broker."""
+"""Writes the audit file in a separate thread, so that a slow disk does not hold up the broker."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def end_logins(connections: Iterable[Connection], user: str) -> None:
 
 
 def shorten_logins(connections: Iterable[Connection], user: str, mechanism: str, left_s: float) -> None:
-    """The password of this mechanism expires in so many seconds; PLAIN is checked against either."""
+    """The password of this mechanism expires in `left_s` seconds; PLAIN uses the verifiers of both mechanisms."""
     for connection in connections:
         login = connection.login
         if (

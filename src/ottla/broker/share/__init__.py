@@ -1,1 +1,1 @@
-"""Share groups as this broker serves them. Imported when the first of them is asked for."""
+"""Share groups. Imported when the first one is used."""

@@ -1,4 +1,4 @@
-"""Where share groups begin to read, and how far they are, as a node of a cluster sees to it."""
+"""Share group state on a cluster node: start offsets and progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEADER_DECIDES: Final = -1
 
 
 class ClusterStates:
-    """Of a node of a cluster: what it leads, what it coordinates, and what it asks others."""
+    """Of a cluster node: the states it leads, those it coordinates, and requests to others."""
 
     def __init__(
         self, broker: Broker, replication: Replication, config: ShareConfig, first_offset: FirstOffset, dropped: Dropped
@@ -52,11 +52,11 @@ class ClusterStates:
         await self._questions.close()
 
     def unused(self, group_id: str) -> None:
-        # An administrator may move the group now, of which this node would not learn.
+        # An administrator may reset the group now, without this node's knowledge.
         self._led.drop_all(lambda key: key.group_id == group_id)
 
     def check(self, key: StateKey) -> None:
-        """`ready` says so."""
+        """See `ready`."""
 
     async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:  # noqa: ARG002
         await self._questions.initialize(key, 0, _FROM_ITS_START if at_its_start else _LEADER_DECIDES)
@@ -91,7 +91,7 @@ class ClusterStates:
         )
 
     def has_consumed(self, keys: Iterable[StateKey]) -> bool:  # noqa: ARG002
-        """The leaders know: where a group has not begun, `progress` is none."""
+        """The leaders know: `progress` is None if a group has not started."""
         return True
 
     def forget_topic(self, topic_id: bytes) -> None:

@@ -1,8 +1,8 @@
-"""What became of the records that share groups were given, as a node of a cluster keeps it for those who lead them.
+"""The share coordinator of a cluster: persists the delivery state of share partitions for their leaders.
 
-A node answers for what its partitions of `__share_group_state` say. Who leads a partition that a group reads asks here
-when it begins, and tells what changes. One that was deposed is known by its leader epoch, one that missed that the
-group began anew by its state epoch. Nothing is answered before it is replicated.
+A node is responsible for its partitions of `__share_group_state`. The leader of a share partition reads the state here
+when it starts, and writes changes. A deposed leader is fenced by its leader epoch, and one that missed a reset of the
+group by the state epoch. Requests are answered after replication.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ class ShareCoordinator:
     async def load(self, partition: Partition) -> None:
         for _ in self.log.replayed(partition):
             await asyncio.sleep(0)
-        # What only this node has may be lost with it.
+        # Records that only this node has may be lost with it.
         await self._all_safe(partition)
 
     def unload(self, index: int) -> None:
         self.log.unload(index)
 
-    # What leaders and group coordinators ask
+    # Requests of leaders and group coordinators
 
     async def initialize(self, key: StateKey, state_epoch: int, start: int) -> None:
-        """A group begins to read a partition, or with a higher epoch anew; what is there already stays."""
+        """A group starts to read a partition, or with a higher epoch starts over; an existing state stays."""
         self._check(key)
         known = self.log.kept.get(key)
         if known is not None and known.state_epoch > state_epoch:
-            raise Refused(ErrorCode.FENCED_STATE_EPOCH, f"it began anew in epoch {known.state_epoch}")
+            raise Refused(ErrorCode.FENCED_STATE_EPOCH, f"the group was reset in state epoch {known.state_epoch}")
         if known is None or known.state_epoch < state_epoch:
             self.log.begin(key, start, state_epoch)
         await self._all_safe(self.log.partition_of(key))
 
     async def read(self, key: StateKey, leader_epoch: int) -> Kept:
-        """For who leads the partition in this epoch; from now on nobody of an earlier one can write."""
+        """For the leader of the partition in this epoch; fences leaders of earlier epochs."""
         kept = self._found(key)
         if leader_epoch < kept.leader_epoch:
-            raise FencedLeaderEpoch(f"there is a leader of epoch {kept.leader_epoch}")
+            raise FencedLeaderEpoch(f"there is a leader with epoch {kept.leader_epoch}")
         if leader_epoch > kept.leader_epoch:
             self._write(key, kept, leader_epoch, kept.rules.start, ())
         await self._all_safe(self.log.partition_of(key))
@@ -81,9 +81,9 @@ class ShareCoordinator:
         kept = self._found(key)
         state_epoch, leader_epoch = epochs
         if state_epoch != kept.state_epoch:
-            raise Refused(ErrorCode.FENCED_STATE_EPOCH, f"it began anew in epoch {kept.state_epoch}")
+            raise Refused(ErrorCode.FENCED_STATE_EPOCH, f"the group was reset in state epoch {kept.state_epoch}")
         if leader_epoch < kept.leader_epoch:
-            raise FencedLeaderEpoch(f"there is a leader of epoch {kept.leader_epoch}")
+            raise FencedLeaderEpoch(f"there is a leader with epoch {kept.leader_epoch}")
         place = self._write(key, kept, leader_epoch, start, changes)
         snapshot = self._snapshot_if_due(key)
         await (snapshot or place).safe()
@@ -104,7 +104,7 @@ class ShareCoordinator:
         try:
             return self.log.snapshot_if_due(key)
         except ApiError as refused:
-            _logger.error("no snapshot of %s could be written: %s", state_name(key), refused)
+            _logger.error("could not write a snapshot of %s: %s", state_name(key), refused)
             return None
 
     async def summary(self, key: StateKey) -> Kept:
@@ -121,17 +121,17 @@ class ShareCoordinator:
         self.log.forget([key for key in self.log.kept if key.topic_id == topic_id])
 
     def _check(self, key: StateKey) -> None:
-        """ApiError unless this node answers for it."""
+        """Raises ApiError unless this node is its coordinator."""
         self.log.partition_of(key)
         error = self._placement.error_for(state_name(key))
         if error is not ErrorCode.NONE:
-            raise Refused(error, f"{state_name(key)} is not answered for here")
+            raise Refused(error, f"this broker is not the coordinator of {state_name(key)}")
 
     def _found(self, key: StateKey) -> Kept:
         self._check(key)
         kept = self.log.kept.get(key)
         if kept is None:
-            raise UnknownTopicOrPartition(f"nothing is known of {state_name(key)}")
+            raise UnknownTopicOrPartition(f"no state of {state_name(key)}")
         return kept
 
     async def _all_safe(self, partition: Partition) -> None:

@@ -1,4 +1,4 @@
-"""Dead letters: what a share group could not make use of, copied to a topic before it is archived."""
+"""Dead letters: records that a share group rejected, copied to a topic before they are archived."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _PRODUCE_BY_NAME: Final = 12
 
 
 async def write_letters(broker: Broker, shared: Shared, topic: str, dying: Sequence[Change]) -> None:
-    """Return once the letters of these are durable. ApiError if they cannot be written."""
+    """Wait until the dead letters are durable. Raises ApiError if they cannot be written."""
     if topic == shared.partition.at.topic:
-        _logger.warning("%s: what is refused there cannot be a dead letter once more", shared.partition.at)
+        _logger.warning("%s: rejected records of a dead-letter topic are not dead letters again", shared.partition.at)
         return
     state = broker.topics.by_name.get(topic) or broker.create_topic(topic)
     target = state.partitions[shared.partition.at.partition % len(state.partitions)]
@@ -65,7 +65,7 @@ async def _produce_at(replication: Replication, leader: int, target: Partition, 
 
 
 class _Letters:
-    """Collects letters into batches as large as their topic allows."""
+    """Collects dead letters into batches of the topic's maximum size."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -95,7 +95,7 @@ async def _records(broker: Broker, partition: Partition, change: Change) -> Asyn
         try:
             data = partition.log.read(offset, _READ_BYTES)
         except OffsetOutOfRange:
-            # Retention was faster; what it took nobody can have.
+            # Retention was faster; the record is gone.
             return
         if not data:
             return

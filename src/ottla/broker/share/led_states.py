@@ -1,8 +1,7 @@
-"""What became of records of the partitions that this node of a cluster leads: asked for and told at a coordinator.
+"""Delivery state of the share partitions that this cluster node leads, persisted by a coordinator.
 
-Changes hold here as soon as they are made, and are answered once the coordinator has them. If it refuses one, all that
-is known here of the partition is dropped, and asked for anew when somebody next wants it: what the coordinator has is
-what holds.
+Changes are applied here at once, and answered after the coordinator has persisted them. If it rejects one, the local
+state of the partition is dropped, and read again when it is next needed: the coordinator's state is authoritative.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _DEPOSED: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STA
 
 
 class Sent(NamedTuple):
-    """A change that is on its way to the coordinator."""
+    """A pending change to the coordinator."""
 
     answer: asyncio.Future[None]
 
@@ -51,7 +50,7 @@ class LedStates:
         self._led: dict[StateKey, _Led] = {}
         self._loading: dict[StateKey, asyncio.Task[None]] = {}
         self._ending: dict[StateKey, asyncio.Task[None]] = {}
-        """What was under way when a partition was dropped; it is over before its state is asked for anew."""
+        """Pending writes of a dropped partition; they end before its state is read again."""
 
     async def stop(self) -> None:
         tasks = [*self._loading.values(), *self._ending.values()]
@@ -63,7 +62,7 @@ class LedStates:
     # Finding
 
     async def ready(self, wanted: Mapping[StateKey, Partition]) -> dict[StateKey, ApiError]:
-        """Have the states of these here; why not, for those of which that is not so."""
+        """Load the states of these; returns the errors of those that failed."""
         loading: dict[StateKey, asyncio.Task[None]] = {}
         for key, partition in wanted.items():
             led = self._led.get(key)
@@ -101,7 +100,7 @@ class LedStates:
             rules = SharePartition(start)
         partition.check_leads()
         if partition.leader_epoch != leader_epoch:
-            raise NotLeaderOrFollower(f"{partition.at} has got another leader")
+            raise NotLeaderOrFollower(f"{partition.at} has another leader")
         self._led[key] = _Led(rules, read.state_epoch, leader_epoch)
 
     # Writing
@@ -116,17 +115,17 @@ class LedStates:
         return Sent(answer)
 
     def changed(self, key: StateKey) -> None:
-        """The coordinator sees to its snapshots."""
+        """The coordinator writes snapshots."""
 
     async def _write_on(self, key: StateKey, led: _Led) -> None:
-        """One after the other; what comes up meanwhile goes together."""
+        """One request at a time; later changes are sent together."""
         while led.waiting:
             taken, led.waiting = led.waiting, []
             changes = [change for _, some, _ in taken for change in some]
             try:
                 await self._questions.write(key, (led.state_epoch, led.leader_epoch), taken[-1][0], changes)
             except ApiError as refused:
-                _logger.info("the state of group %s is asked for anew: %s", key.group_id, refused)
+                _logger.info("group %s: reloading its state: %s", key.group_id, refused)
                 self._fail(taken + led.waiting, refused)
                 led.waiting = []
                 if self._led.get(key) is led:
@@ -172,14 +171,14 @@ class _Led:
 
 
 def _look_at(answer: asyncio.Future[None]) -> None:
-    """Not everybody waits for what was begun."""
+    """Some callers do not await the write."""
     if not answer.cancelled():
         answer.exception()
 
 
 def _error_of(loading: asyncio.Task[None]) -> ApiError | None:
     if not loading.done():
-        return NotLeaderOrFollower("what the group was given is being asked for")
+        return NotLeaderOrFollower("the state of the group is being loaded")
     if loading.cancelled():
         return NotLeaderOrFollower("this broker is stopping")
     error = loading.exception()

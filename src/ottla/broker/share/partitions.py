@@ -1,4 +1,4 @@
-"""The edge of the rules in ottla.share.partition: keeps their log, their clock and those who wait."""
+"""Share partitions: connects the rules in ottla.share.partition with their log, their clock and waiting fetches."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SharePartitions:
         return shared
 
     def of_group(self, group_id: str) -> list[Shared]:
-        """Those that somebody has asked for."""
+        """The share partitions in use."""
         return [shared for key, shared in self._shared.items() if key.group_id == group_id]
 
     def _first_offset(self, group_id: str, partition: Partition) -> int:
@@ -85,7 +85,7 @@ class SharePartitions:
             since_ms = self._broker.clock.now_ms() - age_ms
             found = partition.log.search_timestamp(since_ms, 0, Effort(_BATCHES_LOOKED_INTO, AT_ONCE_BYTES))
             if found is not None:
-                # Where it would take long to tell, some older records come too.
+                # If it would take too long to find, some older records are included.
                 return found.next_offset if isinstance(found, Unfinished) else found.offset
         return partition.high_watermark
 
@@ -96,10 +96,10 @@ class SharePartitions:
                 shared.burial.cancel()
             shared.wake()
 
-    # What becomes of records
+    # Acknowledgements
 
     def acknowledge(self, shared: Shared, member: str, batches: Acknowledgements) -> Written | None:
-        """All of them, or ApiError and none. `settled` says when that is safe."""
+        """All or none, with an ApiError. `settled` waits until it is durable."""
         settings = self._settings(shared.key.group_id)
         changes: list[Change] = []
         renewed: list[Acquired] = []
@@ -107,10 +107,10 @@ class SharePartitions:
         shared.follow_the_log()
         for batch in batches:
             if batch.first_offset <= last:
-                raise InvalidRequest("acknowledged offsets must grow")
+                raise InvalidRequest("acknowledged offsets must be in ascending order")
             last = batch.last_offset
             if not settings.renews and Acknowledgement.RENEW in batch.acknowledge_types:
-                raise InvalidRequest("this group does not allow its locks to be renewed")
+                raise InvalidRequest("this group does not allow acquisition locks to be renewed")
             more, again = shared.rules.acknowledge(
                 member, batch.first_offset, last, batch.acknowledge_types, settings.limits
             )
@@ -122,14 +122,14 @@ class SharePartitions:
         return place
 
     async def settled(self, shared: Shared, place: Written | None) -> None:
-        """Return once acknowledgements are durable, and so are dead letters that come of them; ApiError if not."""
+        """Wait until acknowledgements, and dead letters caused by them, are durable; raises ApiError if not."""
         if place is not None:
             await place.safe()
         if shared.burial is not None:
             await asyncio.shield(shared.burial)
 
     def release(self, shared: Shared, member: str, *, was_delivered: bool) -> None:
-        """What this member holds is given back."""
+        """Release the records that this member has acquired."""
         limits = self._settings(shared.key.group_id).limits
         self._commit_if_possible(shared, shared.rules.release(member, limits, was_delivered=was_delivered))
 
@@ -144,15 +144,17 @@ class SharePartitions:
             try:
                 self.states.changed(shared.key)
             except ApiError as refused:
-                _logger.error("no snapshot of %s could be written: %s", shared.partition.at, refused)
+                _logger.error("%s: could not write a snapshot: %s", shared.partition.at, refused)
         return place
 
     def _commit_if_possible(self, shared: Shared, changes: Sequence[Change]) -> None:
-        """For what cannot be refused: what could not be written is only forgotten by a crash, and happens again."""
+        """For changes that cannot be rejected: if writing fails, a crash loses them, and they happen again."""
         try:
             self._commit(shared, changes)
         except ApiError as refused:
-            _logger.error("%s of group %s: not written: %s", shared.partition.at, shared.key.group_id, refused)
+            _logger.error(
+                "%s: could not write the state of group %s: %s", shared.partition.at, shared.key.group_id, refused
+            )
             self._apply(shared, changes)
 
     def _apply(self, shared: Shared, changes: Sequence[Change]) -> None:
@@ -186,7 +188,7 @@ class SharePartitions:
         shared.burial = None
         if task.cancelled() or (error := task.exception()) is None:
             return
-        _logger.error("dead letters of %s will be tried again: %s", shared.partition.at, error)
+        _logger.error("%s: could not write dead letters, retrying: %s", shared.partition.at, error)
         asyncio.get_running_loop().call_later(_TRY_AGAIN_S, self._bury_again, shared)
 
     def _bury_again(self, shared: Shared) -> None:
@@ -196,7 +198,7 @@ class SharePartitions:
     # Time
 
     def arm(self, shared: Shared) -> None:
-        """Take note of its next deadline after something that may have changed it."""
+        """Update its next deadline after a change."""
         deadline_ms = shared.rules.next_deadline_ms()
         if deadline_ms is None or (shared.wakes_at_ms is not None and shared.wakes_at_ms <= deadline_ms):
             return

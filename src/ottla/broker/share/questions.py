@@ -1,4 +1,4 @@
-"""Asking who coordinates the state of a share partition, on whichever node that is, until there is an answer."""
+"""Requests to the coordinator of a share partition's state, on any node, with retries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.coordinators.placement import coordinator_in
 from ottla.broker.interfaces.in_process_requests import raise_refusal
-from ottla.broker.peers.peer_batcher import NodeLines
+from ottla.broker.peers.peer_batcher import PeerBatcher
 from ottla.broker.share import state_answers
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ErrorCode, LeaderNotAvailable
@@ -52,16 +52,16 @@ _OTHERS_MAY_KNOW: Final = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
-"""After these the same is asked again. Whatever is asked may be carried out twice in a row."""
+"""Retriable errors. All requests are idempotent."""
 
 
 class StateQuestions:
-    """ApiError where the answer is one, or where none comes in time."""
+    """Raises ApiError on an error response, or on timeout."""
 
     def __init__(self, broker: Broker, replication: Replication) -> None:
         self._broker = broker
         self._replication = replication
-        self._lines = NodeLines[Any, Any](replication, "share-state", _ask_all)
+        self._lines = PeerBatcher[Any, Any](replication, "share-state", _ask_all)
 
     async def close(self) -> None:
         await self._lines.close()
@@ -121,12 +121,12 @@ class StateQuestions:
             self._broker.create_topic(SHARE_GROUP_STATE)
         found = coordinator_in(self._broker, self._replication.cluster, SHARE_GROUP_STATE, state_name(key))
         if found is None:
-            raise LeaderNotAvailable(f"nobody answers for {state_name(key)}")
+            raise LeaderNotAvailable(f"{state_name(key)} has no coordinator")
         if found.id == self._replication.node_id:
             return await _HERE[request.API.key](self._broker, request)
         return await self._lines.ask(found.id, request)
 
 
 async def _ask_all(connection: Connection, requests: Sequence[Any]) -> Sequence[Any]:
-    """Side by side: each waits for replication by itself."""
+    """Concurrently: each waits for replication separately."""
     return await asyncio.gather(*[connection.ask(request) for request in requests])

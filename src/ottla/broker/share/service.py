@@ -1,6 +1,6 @@
-"""Share groups of this broker: the edge of their rules, for all that has to do with membership.
+"""Share groups of this broker: membership and administration.
 
-A group is written to `__consumer_offsets` before anybody learns of it, as other groups are.
+A group is written to `__consumer_offsets` before clients see it, like other groups.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ShareService:
 
     @property
     def coordinator(self) -> ShareCoordinator | None:
-        """Of a node of a cluster."""
+        """Of a cluster node."""
         return self.states.coordinator
 
     def now_ms(self) -> int:
@@ -74,7 +74,7 @@ class ShareService:
     # Starting and stopping
 
     def start(self) -> None:
-        """Take over what the logs say. Nodes of a cluster do so when they come to lead a partition of them."""
+        """Load the state from the logs. Cluster nodes do so when they become leader of a partition."""
         if self._broker.cluster is None:
             self.states.start()
             self._begin_sessions(self.groups)
@@ -87,7 +87,7 @@ class ShareService:
         self._set_timer()
 
     def loaded(self, partition: Partition) -> None:
-        """This node of a cluster has read what a partition of `__consumer_offsets` says."""
+        """This cluster node has read a partition of `__consumer_offsets`."""
         self._begin_sessions(
             [group for group in self.groups if self._broker.groups.partition_of(group.id) is partition]
         )
@@ -106,7 +106,7 @@ class ShareService:
         await self.partitions.stop()
 
     def catch_up(self) -> None:
-        """The clock was moved: what is due by it is done now."""
+        """The clock was moved: run what is due now."""
         self._expire()
         self.partitions.expire()
 
@@ -122,9 +122,9 @@ class ShareService:
         return known[1]
 
     def refusal(self, group_id: str) -> tuple[ErrorCode, str | None]:
-        """Why this broker cannot answer for a share group of this name."""
+        """Why this broker cannot coordinate a share group with this name."""
         if not group_id:
-            return ErrorCode.INVALID_GROUP_ID, "a group needs a name"
+            return ErrorCode.INVALID_GROUP_ID, "the group id is empty"
         if error := self._broker.groups.error_for(group_id):
             return error, None
         if self.groups.get(group_id) is None and self._broker.groups.rules.table.get(group_id) is not None:
@@ -132,7 +132,7 @@ class ShareService:
         return ErrorCode.NONE, None
 
     def check(self, group_id: str) -> None:
-        """ApiError unless there is such a share group here. In a cluster another node knows that."""
+        """Raises ApiError unless this share group exists here. In a cluster another node may have it."""
         if self._broker.cluster is not None:
             return
         error, message = self.refusal(group_id)
@@ -160,7 +160,7 @@ class ShareService:
             if heard.response.error_code:
                 return heard.response
         except ApiError as failed:
-            _logger.error("share group %s could not be written: %s", request.group_id, failed)
+            _logger.error("share group %s: could not write its state: %s", request.group_id, failed)
             return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id, str(failed))
         if request.member_epoch == LEAVING:
             self.groups.gone(request.group_id, request.member_id)
@@ -174,14 +174,14 @@ class ShareService:
         return None if state is None else TopicSize(state.raw_id, len(state.partitions))
 
     def _alone(self, group_id: str) -> asyncio.Lock:
-        """Held by a change of a group that waits for its states, which other nodes of a cluster may have."""
+        """Held by a group change that waits for its states, which may be on other nodes."""
         lock = self._locks.get(group_id)
         if lock is None:
             lock = self._locks[group_id] = asyncio.Lock()
         return lock
 
     async def _hear(self, request: ShareGroupHeartbeatRequest, caller: Caller) -> Heard:
-        """What the group becomes is written down and taken over in one step; returns once it is safe."""
+        """Write and apply the new state of the group in one step; returns once it is safe."""
         async with self._alone(request.group_id):
             heard, written = await self._take_over(request, caller)
         await all_safe(written)
@@ -202,14 +202,14 @@ class ShareService:
             }
             if missing.keys() <= begun.keys():
                 break
-            # The group may be another one after this.
+            # The group may have changed after this.
             begun |= await self._begin({key: has_others for key, has_others in missing.items() if key not in begun})
         placed = self._append(before.id, records_between(before, heard.group))
         self.groups.put(heard.group)
         return heard, [*begun.values(), placed]
 
     async def _begin(self, missing: Mapping[StateKey, bool]) -> dict[StateKey, Written | None]:
-        """Of a topic that the group reads already, what a new partition has got so far is the group's too."""
+        """A new partition of a topic that the group already reads starts at its first record."""
 
         async def begin(key: StateKey, *, has_others: bool) -> Written | None:
             partition = self._broker.topics.partition_by_id(key.topic_id, key.partition)
@@ -229,7 +229,7 @@ class ShareService:
         try:
             async with self._alone(group_id):
                 forgotten = await self.states.forget(self._keys(self.empty_group(group_id)))
-                # As it is now: this node may have lost and regained the group meanwhile.
+                # Its current state: this node may have lost and regained the group meanwhile.
                 placed = self._append(group_id, records_of_end(self.empty_group(group_id)))
                 self.groups.remove(group_id)
             await all_safe([forgotten, placed])
@@ -245,14 +245,14 @@ class ShareService:
             for partition in one.partitions
         ]
 
-    # Their offsets, as administrators see them
+    # Offsets for administrators
 
     def has_consumed(self, group: ShareGroup) -> bool:
-        """Before that its offsets are not shown, as by Kafka: they say only where it would begin."""
+        """Before that its offsets are not shown, as in Kafka: they are only the start position."""
         return self.states.has_consumed(self._keys(group))
 
     def empty_group(self, group_id: str) -> ShareGroup:
-        """The group; ApiError if it is not there, or is at work."""
+        """The group; raises ApiError if it does not exist, or has members."""
         group = self.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"Group {group_id} not found.")
@@ -261,10 +261,10 @@ class ShareService:
         return group
 
     async def move(self, group_id: str, topic: str, partition: int, offset: int) -> None:
-        """Have a group without members begin anew from this offset on. One that is not there yet is made."""
+        """Reset a group without members to this offset. A missing group is created."""
         state = self._broker.topics.by_name.get(topic)
         if state is None or not 0 <= partition < len(state.partitions):
-            raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
+            raise UnknownTopicOrPartition(f"unknown partition {topic}-{partition}")
         key = StateKey(group_id=group_id, topic_id=state.raw_id, partition=partition)
         async with self._alone(group_id):
             self._empty_or_new(group_id)
@@ -282,7 +282,7 @@ class ShareService:
         return ShareGroup(id=group_id) if self.groups.get(group_id) is None else self.empty_group(group_id)
 
     async def forget_topic(self, group_id: str, topic_id: bytes) -> None:
-        """Have a group without members forget how far it is in a topic."""
+        """Delete the offsets of a topic in a group without members."""
         async with self._alone(group_id):
             forgotten = await self.states.forget(self._keys(self.empty_group(group_id), topic_id))
             group = self.empty_group(group_id)
@@ -292,7 +292,7 @@ class ShareService:
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == SHARE_GROUP_STATE:
-            # As with other logs: what it held goes with it, now and not with the next start.
+            # As with other logs: groups are deleted with it, now and not at the next start.
             self.states.clear()
             for group in self.groups:
                 self.groups.put(replace(group, initialized={}))
@@ -303,19 +303,19 @@ class ShareService:
         try:
             self.states.forget_topic(topic_id)
         except ApiError as failed:
-            _logger.error("the state of a deleted topic is kept: %s", failed)
+            _logger.error("could not delete the share state of a deleted topic: %s", failed)
         for group in self.groups:
             if topic_id in group.initialized:
                 try:
                     self._append(group.id, records_between(group, after := group.forgetting(topic_id)))
                     self.groups.put(after)
                 except ApiError as failed:
-                    _logger.error("share group %s keeps a deleted topic: %s", group.id, failed)
+                    _logger.error("share group %s: could not remove a deleted topic: %s", group.id, failed)
 
     # Partitions and sessions
 
     async def ready(self, group_id: str, places: Iterable[At]) -> dict[At, ApiError]:
-        """In a cluster: have the states of what this node leads here; why not, for those of which that is not so."""
+        """In a cluster: load the states of partitions that this node leads; returns the errors of those that failed."""
         if self._broker.cluster is None:
             return {}
         wanted = {}
@@ -328,7 +328,7 @@ class ShareService:
         return {At(key.topic_id, key.partition): error for key, error in unready.items()}
 
     def shared(self, group_id: str, at: At) -> Shared:
-        """ApiError unless the group reads this partition."""
+        """Raises ApiError unless the group reads this partition."""
         partition = self._broker.topics.partition_by_id(at.topic_id, at.partition)
         partition.check_leads()
         key = StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)
@@ -339,7 +339,7 @@ class ShareService:
         return found
 
     def close_session(self, session: Session, *, was_delivered: bool) -> None:
-        """What its member holds is given back."""
+        """Release the records that its member has acquired."""
         self.sessions.close(session.key)
         for shared in self.partitions.of_group(session.key.group_id):
             self.partitions.release(shared, session.key.member_id, was_delivered=was_delivered)
@@ -347,7 +347,7 @@ class ShareService:
             self.states.unused(session.key.group_id)
 
     def connection_closed(self, connection: object) -> None:
-        """Others need not wait for the locks of one that is gone; what it was given counts as tried."""
+        """Release the locks of a disconnected member; its deliveries count as attempts."""
         for session in self.sessions.lost(connection):
             self.close_session(session, was_delivered=True)
 
@@ -367,11 +367,11 @@ class ShareService:
             before = self.groups.get(group_id)
             if before is None or member_id not in before.members:
                 continue
-            _logger.info("member %s of share group %s missed its heartbeat", member_id, group_id)
+            _logger.info("member %s of share group %s: session timeout", member_id, group_id)
             after = before.without(member_id, self._topic_size)
             try:
                 self._append(group_id, records_between(before, after))
             except ApiError as failed:
-                _logger.error("share group %s could not be written: %s", group_id, failed)
+                _logger.error("share group %s: could not write its state: %s", group_id, failed)
             self.groups.put(after)
         self._set_timer()

@@ -1,4 +1,4 @@
-"""One partition as one share group reads it, and who waits for more of it."""
+"""A share partition, and the fetches that wait for it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Shared:
         self.waits = Waiters()
         self.wakes_at_ms: int | None = None
         self.dying: list[Change] = []
-        """What is to become dead letters."""
+        """Records to be sent to the dead-letter topic."""
         self.burial: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """There may be something to be had."""
+        """Records may be available."""
         self.waits.end()
 
     def follow_the_log(self) -> None:
-        """What the log has lost, by retention or a power cut, nobody can be given."""
+        """Records lost by retention or a power cut cannot be delivered."""
         log = self.partition.log
         self.rules.move_start(log.start_offset)
         self.rules.cut_end(log.next_offset)

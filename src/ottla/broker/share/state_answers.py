@@ -1,4 +1,4 @@
-"""What the coordinator of share group state answers, to this node or to others of the cluster."""
+"""Responses of the share coordinator, to this node or to others."""
 
 from __future__ import annotations
 
@@ -129,12 +129,12 @@ async def _each(
     work: Work,
     result: Callable[..., T],
 ) -> dict[bytes, tuple[T, ...]]:
-    """What comes of the work for each partition that is asked about."""
+    """The result for each requested partition."""
     coordinator = broker.share.coordinator
 
     async def outcome(topic_id: bytes, asked: Any) -> T:  # noqa: ANN401 - as the request
         key = StateKey(group_id=request.group_id, topic_id=topic_id, partition=asked.partition)
-        code, message = ErrorCode.NOT_COORDINATOR, "a broker that is alone keeps this to itself"
+        code, message = ErrorCode.NOT_COORDINATOR, "a standalone broker does not serve share state requests"
         if coordinator is not None:
             try:
                 return await work(coordinator, key, asked)  # type: ignore[no-any-return]  # one of `result`

@@ -1,7 +1,7 @@
-"""What became of the records that share groups were given: `__share_group_state`, as Kafka keeps it.
+"""The delivery state of share groups in `__share_group_state`, in Kafka's format.
 
-Each change is a record of its own; now and then all that is known of a partition is written anew, and what was written
-before the oldest of these snapshots is let go.
+Each change is a separate record; from time to time a snapshot of a share partition is written, and records
+before the oldest snapshot are deleted.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _COLD_SNAPSHOTS: Final = 20
-"""A partition that nobody reads is written anew after as many snapshots' worth of changes to others."""
+"""An idle share partition gets a new snapshot after this many snapshots' worth of changes to others."""
 
 
 class Kept:
-    """A share partition, and how far behind its snapshot is."""
+    """A share partition, and the number of changes since its snapshot."""
 
     __slots__ = ("created_ms", "leader_epoch", "rules", "snapshot_epoch", "snapshot_offset", "state_epoch", "updates")
 
@@ -54,14 +54,14 @@ class Kept:
         self.created_ms = created_ms
         self.state_epoch = state_epoch
         self.leader_epoch = 0
-        """In a cluster: of who leads the partition and last asked or wrote."""
+        """In a cluster: the leader epoch of the last read or write."""
         self.snapshot_epoch = 0
         self.snapshot_offset = 0
         self.updates = 0
 
     @property
     def is_as_begun(self) -> bool:
-        """Whether nothing has been acknowledged, and no administrator has said where to begin."""
+        """Whether nothing has been acknowledged, and no start offset was set by an administrator."""
         return not (self.state_epoch or self.snapshot_epoch or self.updates)
 
 
@@ -74,9 +74,9 @@ class StateLog:
         self._pruning: set[asyncio.Task[None]] = set()
 
     def check(self, key: StateKey) -> None:
-        """ApiError if nothing is known of this state because its partition is damaged, of a broker that is alone."""
+        """Standalone: raises ApiError if the state is unknown because its partition is damaged."""
         if self._damaged and (error := self._damaged.error_for(self.partition_of(key).at.partition)):
-            raise Refused(error, f"the partition that holds {state_name(key)} is damaged")
+            raise Refused(error, f"the partition with the state of {state_name(key)} is damaged")
 
     # Reading
 
@@ -93,24 +93,26 @@ class StateLog:
             kept.rules.settle()
 
     def replayed(self, partition: Partition) -> Iterator[None]:
-        """Read a partition; between batches of it others may be served."""
+        """Read a partition; other requests may be served between batches."""
         for _, batch in batches_of(partition):
             yield
             for record in RecordReader(batch):
                 try:
                     self._replay(record)
                 except ProtocolError as unreadable:
-                    _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
+                    _logger.warning(
+                        "%s: skipping unreadable record at offset %d: %s", partition.at, record.offset, unreadable
+                    )
 
     def unload(self, index: int) -> None:
-        """Forget what a partition of the log says."""
+        """Unload a partition of the log."""
         state = self._broker.topics.by_name.get(SHARE_GROUP_STATE)
         count = 0 if state is None else len(state.partitions)
         for key in [each for each in self.kept if not count or state_partition_for(each, count) == index]:
             del self.kept[key]
 
     def clear(self) -> None:
-        """The topic is deleted, and with it all that was known."""
+        """The topic was deleted with all states."""
         self.kept.clear()
         self._damaged.clear()
 
@@ -133,7 +135,7 @@ class StateLog:
     # Writing
 
     def begin(self, key: StateKey, start: int, state_epoch: int | None = None) -> Place:
-        """A group begins to read a partition here, or anew."""
+        """A group starts to read a partition, or starts over."""
         known = self.kept.get(key)
         if state_epoch is None:
             state_epoch = 0 if known is None else known.state_epoch + 1
@@ -158,7 +160,7 @@ class StateLog:
         return place
 
     def changed(self, key: StateKey) -> None:
-        """What was written has been applied: perhaps it is time for a snapshot."""
+        """Written records have been applied: a snapshot may be due."""
         if self.snapshot_if_due(key) is not None:
             self.prune(self.partition_of(key))
 
@@ -194,14 +196,14 @@ class StateLog:
         return place
 
     def partition_of(self, key: StateKey) -> Partition:
-        """The topic is created when the first share group is."""
+        """The topic is created with the first share group."""
         state = self._broker.topics.by_name.get(SHARE_GROUP_STATE)
         if state is None:
             state = self._broker.create_topic(SHARE_GROUP_STATE)
         return state.partitions[state_partition_for(key, len(state.partitions))]
 
     def prune(self, partition: Partition) -> None:
-        """Let go of what is older than all snapshots, if these are safe."""
+        """Delete records before all snapshots, if these are safe."""
         here = [(kept.snapshot_offset, key) for key, kept in self.kept.items() if self.partition_of(key) is partition]
         cold = partition.log.next_offset - _COLD_SNAPSHOTS * self._config.state_updates_per_snapshot
         for offset, key in here:
@@ -215,10 +217,10 @@ class StateLog:
             task.add_done_callback(self._pruning.discard)
 
     async def _prune_to(self, partition: Partition, oldest: int) -> None:
-        """The oldest snapshot is synced first: a power cut must not take it once all before it is gone."""
+        """The oldest snapshot is synced first: a power cut must not lose it after older records were deleted."""
         try:
             await self._broker.flusher.durable(partition, oldest)
             if partition.log.start_offset < oldest:
                 partition.log.raise_start(oldest)
         except ApiError as refused:
-            _logger.info("%s: old share group state is kept: %s", partition.at, refused)
+            _logger.info("%s: could not delete old share group state: %s", partition.at, refused)

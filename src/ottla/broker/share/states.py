@@ -1,6 +1,6 @@
-"""Where share groups begin to read, and how far they are: at this broker alone, or at whoever coordinates that.
+"""Start offsets and progress of share groups: in this broker, or at their coordinator.
 
-Both are used in the same way. Alone nothing of this waits, so that what follows from it happens in the same step.
+Both have the same interface. Standalone nothing waits, so that dependent changes happen in the same step.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ class States(Protocol):
 
     async def stop(self) -> None: ...
 
-    # By who leads a partition
+    # For the leader of a partition
 
     async def ready(self, wanted: Mapping[StateKey, Partition]) -> dict[StateKey, ApiError]:
-        """Have the states of these here; why not, for those of which that is not so."""
+        """Load the states of these; returns the errors of those that failed."""
 
     def rules_of(self, key: StateKey) -> SharePartition | None: ...
 
     def check(self, key: StateKey) -> None:
-        """ApiError if there may be a state that cannot be read."""
+        """Raises ApiError if there may be a state that cannot be read."""
 
     def change(self, key: StateKey, start: int, changes: Sequence[Change]) -> Written:
-        """Write down what changes. ApiError if that cannot be."""
+        """Write changes. Raises ApiError on failure."""
 
     def changed(self, key: StateKey) -> None:
-        """What was written has been applied."""
+        """Written records have been applied."""
 
     def unused(self, group_id: str) -> None:
-        """Nobody of this group has a session here any more."""
+        """The group has no sessions here any more."""
 
-    # By who coordinates a group
+    # For the coordinator of a group
 
     async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:
-        """Have the group begin with this partition, unless it has."""
+        """Start the group on this partition, unless it has started."""
 
     async def move(self, key: StateKey, offset: int) -> Written | None:
-        """Have the group begin anew from this offset on."""
+        """Reset the group to this offset."""
 
     async def forget(self, keys: Iterable[StateKey]) -> Written | None: ...
 
@@ -71,9 +71,9 @@ class States(Protocol):
         """None if the group has no state of this partition."""
 
     def has_consumed(self, keys: Iterable[StateKey]) -> bool:
-        """Whether anything of these has been acknowledged, or was set by an administrator, as far as is known here."""
+        """Whether anything of these was acknowledged, or set by an administrator, as far as is known here."""
 
-    # By all
+    # For both
 
     def forget_topic(self, topic_id: bytes) -> None: ...
 
@@ -81,7 +81,7 @@ class States(Protocol):
 
 
 class OwnStates:
-    """Of a broker that is alone."""
+    """Of a standalone broker."""
 
     coordinator: ShareCoordinator | None = None
 
@@ -97,7 +97,7 @@ class OwnStates:
         self._log.load()
 
     async def stop(self) -> None:
-        """Nothing is under way."""
+        """Nothing is pending."""
 
     async def ready(self, wanted: Mapping[StateKey, Partition]) -> dict[StateKey, ApiError]:  # noqa: ARG002
         return {}
@@ -107,7 +107,7 @@ class OwnStates:
         return None if kept is None else kept.rules
 
     def unused(self, group_id: str) -> None:
-        """What is known stays."""
+        """The state is kept."""
 
     async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:
         self._log.check(key)
@@ -158,6 +158,6 @@ class OwnStates:
 def states_of(broker: Broker, config: ShareConfig, first_offset: FirstOffset, dropped: Dropped) -> States:
     if broker.replication is None:
         return OwnStates(broker, config, first_offset, dropped)
-    from ottla.broker.share.cluster_states import ClusterStates  # a broker that is alone does not need it
+    from ottla.broker.share.cluster_states import ClusterStates  # not needed by a standalone broker
 
     return ClusterStates(broker, broker.replication, config, first_offset, dropped)

@@ -1,4 +1,4 @@
-"""Giving records to a member of a share group: batches as they are stored, and which offsets of them are its own."""
+"""Acquiring records for a share group member: batches as stored, and the acquired offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _READS: Final = 32
 _LOOKED_BYTES: Final = 4 << 20
-"""After so much that was of no use others get their turn."""
+"""After this many useless bytes other requests are served."""
 _LOOKING_BYTES: Final = 1 << 20
 _INFLATED_BYTES: Final = 4 << 20
 _READ_COMMITTED: Final = 1
@@ -33,22 +33,22 @@ class Asked(NamedTuple):
     max_records: int
     max_bytes: int
     is_strict: bool
-    """Not a record more; otherwise whole batches are given."""
+    """Exactly this many records; otherwise whole batches are acquired."""
     may_exceed: bool
-    """The first batch is given however large it is."""
+    """The first batch is returned regardless of its size."""
 
 
 class Looking:
-    """What one fetch has looked into, in all of its partitions."""
+    """The progress of a fetch over all its partitions."""
 
     __slots__ = ("inflated_bytes", "known", "large")
 
     def __init__(self) -> None:
         self.inflated_bytes = 0
         self.known: dict[tuple[StateKey, int], Sequence[Delay]] = {}
-        """What is delayed in batches that were too large to be looked into at once, by base offset."""
+        """Delayed records in batches that were too large to inspect at once, by base offset."""
         self.large: dict[tuple[StateKey, int], tuple[memoryview, BatchHeader]] = {}
-        """Those that are to be looked into next."""
+        """Batches to inspect next."""
 
     @property
     def is_over(self) -> bool:
@@ -60,12 +60,12 @@ class Taken:
 
     def __init__(self) -> None:
         self.pieces: list[tuple[memoryview, int, int]] = []
-        """What was read, and from where to where it is given on."""
+        """The records read, and the range to acquire."""
         self.acquired: list[Acquired] = []
         self.count = 0
         self.size = 0
         self.is_unfinished = False
-        """There is more to look at, though nothing was found so far."""
+        """There is more to read, though nothing was found so far."""
 
     def add(self, data: memoryview, begin: int, end: int, got: Sequence[Acquired]) -> None:
         self.size += end - begin
@@ -87,7 +87,7 @@ class Taken:
 
 
 def take(shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int, looking: Looking) -> Taken:
-    """What is to be had now. ApiError if the log cannot be read."""
+    """The records available now. Raises ApiError if the log cannot be read."""
     shared.follow_the_log()
     taking = _Taking(shared, asked, settings, now_ms, looking)
     for _ in range(_READS):
@@ -98,7 +98,7 @@ def take(shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int, loo
 
 
 def available_bytes(shared: Shared, settings: GroupSettings) -> int:
-    """What lies between the first record that may be had and the end, as Kafka counts it for `min_bytes`."""
+    """The bytes from the first available record to the end, as Kafka counts them for `min_bytes`."""
     shared.follow_the_log()
     offset = shared.rules.wanted(settings.limits.in_flight)
     partition = shared.partition
@@ -121,7 +121,7 @@ class _Taking:
         self._looked_bytes = 0
 
     def read_on(self) -> bool:
-        """Whether to go on after this."""
+        """Whether to continue after this."""
         taken, asked = self.taken, self._asked
         offset = self._rules.wanted(self._limits.in_flight)
         room = asked.max_bytes - taken.size
@@ -165,7 +165,7 @@ class _Taking:
         return self.taken.count >= min(self._asked.max_records, self._limits.in_flight)
 
     def _look(self, batch: memoryview, header: BatchHeader, offset: int, aborted: Sequence[AbortedTransaction]) -> bool:
-        """Whether it may be looked at: no more may be open than the window allows."""
+        """Whether it may be acquired: the window limits in-flight records."""
         rules = self._rules
         if not rules.is_unknown(min(offset, header.base_offset), header.last_offset):
             return True
@@ -180,7 +180,7 @@ class _Taking:
         return True
 
     def _delays(self, batch: memoryview, header: BatchHeader) -> Sequence[Delay] | None:
-        """None if others should have their turn before it is known."""
+        """None if other requests should be served first."""
         looking = self._looking
         known = looking.known.get((self._shared.key, header.base_offset))
         if known is not None:

@@ -1,4 +1,4 @@
-"""Records that share groups write, and when these cannot be lost any more."""
+"""Records written by share groups, and when they are safe."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Written(Protocol):
-    """Something that was written, or is on its way."""
+    """A write that is done or pending."""
 
     async def safe(self) -> None:
-        """Return once it cannot be lost any more. ApiError if it may be."""
+        """Wait until it is safe. Raises ApiError if it may be lost."""
 
 
 class Place(NamedTuple):
-    """Where something was written."""
+    """The position of a write."""
 
     partition: Partition
     offset: int

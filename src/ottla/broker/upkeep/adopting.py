@@ -1,4 +1,4 @@
-"""Taking over partitions that the catalog does not know: of Apache Kafka, or of a catalog that was lost."""
+"""Adopting partitions without a catalog entry: of Apache Kafka, or after the catalog was lost."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def skip_used_producer_ids(topics: Topics, catalog: Catalog) -> None:
-    """Hand out no producer id that a log still knows: its new batches would be taken for repeated ones."""
+    """Skip producer ids that a log contains: new batches with them would look like duplicates."""
     highest = -1
     for partition in topics.partitions_here():
         try:
             used = _used_in(partition)
             highest = max([highest, *used])
         except ApiError as unreadable:
-            _logger.error("%s: could not be searched for producer ids: %s", partition.at, unreadable)
+            _logger.error("%s: could not search for producer ids: %s", partition.at, unreadable)
     if highest >= 0:
         catalog.next_producer_ids(highest + 1)
 

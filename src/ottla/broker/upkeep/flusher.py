@@ -1,4 +1,4 @@
-"""Forces logs to the disk as their flush policy asks, in worker threads."""
+"""Flushes logs according to their flush policy, in worker threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _TICK_S: Final = 0.25
 _AT_ONCE: Final = 32
-"""Each takes file descriptors until it is done, and a moment of the loop's time to begin and to end."""
+"""Each uses file descriptors until it is done, and some time of the event loop."""
 
 
 class Flusher:
@@ -33,7 +33,7 @@ class Flusher:
         self._task: asyncio.Task[None] | None = None
         self.fsync_times = Histogram()
         self.disk_error: Callable[[Partition], OSError | None] = lambda _: None
-        """What an fsync is taken to have failed with. Set by who wants to see what comes of that."""
+        """An injected fsync error, for tests."""
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -41,15 +41,15 @@ class Flusher:
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            # What is under way has to end before the logs are closed.
+            # Pending flushes must end before the logs are closed.
             commits = [commit.under_way for commit in self._commits.values() if commit.under_way is not None]
             await asyncio.gather(self._task, *self._running.values(), *commits, return_exceptions=True)
 
     async def durable(self, partition: Partition, offset: int) -> None:
-        """Return once everything up to `offset` is on the disk. One fsync serves all callers that wait.
+        """Wait until everything up to `offset` is durable. One fsync serves all waiting callers.
 
-        NotLeaderOrFollower: this broker led the partition when it was called, and another one led it meanwhile. The
-        record at `offset` may have been truncated, and the one that is there now may be another.
+        Raises NotLeaderOrFollower if another broker was leader meanwhile. The
+        record at `offset` may have been truncated and replaced.
         """
         commit = self._commits.get(partition)
         if commit is None:
@@ -57,10 +57,10 @@ class Flusher:
         term = partition.term
         await commit.reach(offset)
         if term is not None and partition.term is not term:
-            raise NotLeaderOrFollower(f"{partition.at} was led by another broker while offset {offset} was synced")
+            raise NotLeaderOrFollower(f"the leader of {partition.at} changed while offset {offset} was synced")
 
     def forget(self, partition: Partition) -> None:
-        """It has been deleted: nobody will ask for it again."""
+        """It has been deleted and will not be used again."""
         self._commits.pop(partition, None)
         self._last_flush_s.pop(partition, None)
         self._complaints.pop(partition, None)
@@ -79,8 +79,8 @@ class Flusher:
                     task.add_done_callback(lambda done, partition=partition: self._finished(done, partition))  # type: ignore[misc]
 
     async def flush(self, partition: Partition) -> None:
-        """Sync what has been appended so far, without holding up the loop."""
-        # Kept: the partition may have another log when the fsync ends, which was opened after this one failed.
+        """Sync everything appended so far, without blocking the event loop."""
+        # Kept: after a failure the partition may have another log when the fsync ends.
         log = partition.log
         begun = log.begin_flush()
         if begun is None:
@@ -102,9 +102,9 @@ class Flusher:
         if error is None:
             self._complaints.pop(partition, None)
         elif self._complaints.get(partition) != str(error):
-            # Once, and not with every try, of which there may be one a second for each of a thousand partitions.
+            # Once, and not with every retry, of which there may be one per second for each of a thousand partitions.
             self._complaints[partition] = str(error)
-            _logger.error("%s could not be flushed: %s", partition.at, error)
+            _logger.error("%s: flush failed: %s", partition.at, error)
 
 
 class _GroupCommit:
@@ -119,11 +119,11 @@ class _GroupCommit:
         while self._partition.log.recovery_point <= offset:
             if self._partition.log.next_offset <= offset:
                 raise NotLeaderOrFollower(f"{self._partition.at} was truncated before offset {offset} was synced")
-            # One that is done and not yet noted so would be waited for without giving way, and for ever.
+            # A finished flush that is still registered would be awaited without yielding, forever.
             if self.under_way is None or self.under_way.done():
                 self.under_way = asyncio.create_task(self._flush(self._partition))
                 self.under_way.add_done_callback(self._done)
-            # Shielded: a client that goes away must not take the others' flush with it.
+            # Shielded: a client that disconnects must not cancel the others' flush.
             await asyncio.shield(self.under_way)
 
     def _done(self, task: asyncio.Task[None]) -> None:

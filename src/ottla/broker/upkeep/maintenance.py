@@ -1,4 +1,4 @@
-"""What has to be done from time to time: retention, forgetting producers, checkpoints, removing files."""
+"""Periodic maintenance: retention, producer expiry, checkpoints, removal of files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Maintenance:
                 if to_wait_for is not None:
                     await to_wait_for
             except ApiError as refused:
-                _logger.error("maintenance will be tried again: %s", refused)
+                _logger.error("maintenance failed, retrying: %s", refused)
 
     def _forget_transactional_ids(self) -> None:
         if self._broker.has_had_transactions:
@@ -75,17 +75,17 @@ class Maintenance:
                 self.remove(partition.log.delete_expired(now_ms, partition.retention_limit))
                 partition.log.expire_producers(now_ms)
             except ApiError as refused:
-                _logger.error("old segments of %s could not be deleted: %s", partition.at, refused)
+                _logger.error("%s: could not delete old segments: %s", partition.at, refused)
 
     async def checkpoint(self) -> None:
-        """Note where each log starts and how far it is on the disk; that is durable when this returns."""
+        """Checkpoint log start offsets and recovery points; durable when this returns."""
         self._checkpoints.add(task := asyncio.create_task(self._checkpoint()))
         task.add_done_callback(self._checkpoints.discard)
-        # Shielded: what was begun is finished, even for a client that goes away.
+        # Shielded: it completes even if the client disconnects.
         await asyncio.shield(task)
 
     async def _checkpoint(self) -> None:
-        """As `DataDir.checkpoint` does it, without holding up the loop."""
+        """Like `DataDir.checkpoint`, without blocking the event loop."""
         loop, data_dir = asyncio.get_running_loop(), self._broker.data_dir
         async with self._checkpointing:
             written = data_dir.begin_checkpoint()
@@ -96,7 +96,7 @@ class Maintenance:
             placed.must_have_succeeded()
 
     def remove(self, doomed: Iterable[Path]) -> None:
-        """Remove files and folders that nobody needs any more, in a worker thread."""
+        """Remove unused files and folders, in a worker thread."""
         loop = asyncio.get_running_loop()
         for path in doomed:
             self._removals.add(removal := loop.run_in_executor(None, remove_deleted, path))

@@ -33,6 +33,7 @@ def ready_facts(broker: Broker, http: HttpServer | None) -> dict[str, Any]:
         "kafka": str(broker.address),
         "listeners": [f"{port.config.protocol}://{port.address}" for port in broker.listener.ports],
         "http": str(http.address) if http else None,
+        "schema_registry": http.schema_registry_url if http else None,
         "data_dir": str(broker.data_dir.path.resolve()),
         "pid": os.getpid(),
     }

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ottla.core.ids import Address
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.door import DmqpDoor
-    from ottla.http.config import HttpConfig
-    from ottla.http.queues.config import QueuesConfig
     from ottla.http.server import HttpServer
     from ottla.net.config import NetConfig
 
@@ -182,6 +180,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queues.config import QueuesConfig
+    from ottla.http.registry_config import SchemaRegistryConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
     from ottla.share.config import ShareConfig
@@ -208,6 +207,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
         loaded.section(QueuesConfig),
         loaded.section(DmqpConfig),
         loaded.section(WorkersConfig),
+        loaded.section(SchemaRegistryConfig),
     )
 
 
@@ -234,7 +234,7 @@ async def serve_until_stopped(
         _enable_faults(broker)
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
-    http = await _bind_http(broker, configs.http, configs.queues)
+    http = await _bind_http(broker, configs)
     broker.http_address = None if http is None else http.address
     dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     say_ready(broker, http)
@@ -295,7 +295,7 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
         click.echo(
             f"ottla: DMQP on {config.host} without authentication: anyone who can reach it can push and pop", err=True
         )
-    broker.shard_door = door
+    broker.shard_server = door
     return door
 
 
@@ -344,19 +344,22 @@ def _warn_about_http(address: Address, *, asks_who: bool, has_tls: bool) -> None
         click.echo(f"ottla: HTTP on {address} takes passwords and is not encrypted: set http.tls", err=True)
 
 
-async def _bind_http(broker: Broker, config: HttpConfig, queues: QueuesConfig) -> HttpServer | None:
+async def _bind_http(broker: Broker, configs: Configs) -> HttpServer | None:
+    config = configs.http
     if config.port < 0:
         return None
     from ottla.http.server import HttpServer
 
-    http = HttpServer(broker, config, broker.settings.net.host, queues)
+    registry_port = -1 if configs.registry is None else configs.registry.port
+    http = HttpServer(broker, config, broker.settings.net.host, configs.queues, registry_port=registry_port)
     if not is_loopback(http.address.host):
         _warn_about_http(http.address, asks_who=broker.security.asks_who, has_tls=config.tls)
     try:
         await http.bind()
     except OSError as refused:
         await broker.stop()
-        raise OttlaError(f"cannot listen on {http.address} for HTTP: {_reason(refused)}; see --http-port") from None
+        [where, *_] = getattr(refused, "__notes__", (f"{http.address} for HTTP: {_reason(refused)}; see --http-port",))
+        raise OttlaError(f"cannot listen on {where}") from None
     return http
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.dmqp.config import DmqpConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queues.config import QueuesConfig
+    from ottla.http.registry_config import SchemaRegistryConfig
     from ottla.net.config import NetConfig
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.security_config import SecurityConfig
@@ -31,6 +32,7 @@ class Configs(NamedTuple):
     queues: QueuesConfig
     dmqp: DmqpConfig
     workers: WorkersConfig
+    registry: SchemaRegistryConfig | None = None
 
 
 class Logging(NamedTuple):
@@ -133,7 +135,7 @@ def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Confi
         share=share,
         security=_own_audit(settings, number),
     )
-    return configs._replace(settings=own, http=http)
+    return configs._replace(settings=own, http=http, registry=configs.registry if number == 0 else None)
 
 
 def _own_audit(settings: Settings, number: int) -> SecurityConfig:

@@ -95,6 +95,7 @@ def _facts(ports: Ports, workers: list[Worker], configs: Configs) -> dict[str, A
         "kafka": str(shared[0]),
         "listeners": [f"{each.protocol}://{at}" for each, at in zip(ports.listeners, shared, strict=True)],
         "http": workers[0].facts["http"],
+        "schema_registry": workers[0].facts["schema_registry"],
         "data_dir": str(configs.settings.broker.data_dir.resolve()),
         "pid": os.getpid(),
         "workers": [{name: worker.facts[name] for name in ("kafka", "http", "pid")} for worker in workers],

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ottla.http.config import HttpConfig
     from ottla.http.framework.stats import HttpStats
     from ottla.http.login.authentication import Login
+    from ottla.http.registry.app import Registry
     from ottla.wire.codec import RequestFor
     from ottla.wire.declare import Response as KafkaResponse
 
@@ -99,6 +100,8 @@ class Door:
         """Authentication, if enabled."""
         self.queues_ask = False
         """Whether queues have separate users."""
+        self.registry: Registry | None = None
+        """The schema registry, once it is used."""
         self.bodies = Bodies(config.max_stalled_ms / 1000, config.max_held_bytes)
         self.tails: set[asyncio.Task[Any]] = set()
         """Running tails: cancelled to end."""

@@ -18,10 +18,14 @@ from ottla.http.framework.stats import HttpStats
 from ottla.http.queues.guard import noted
 from ottla.http.queues.handlers import Queues
 from ottla.http.queues.store import open_store
+from ottla.http.registry_mount import at_root
 
 if TYPE_CHECKING:
     import socket
     import ssl
+    from collections.abc import Sequence
+
+    from starlette.types import ASGIApp
 
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
@@ -40,6 +44,22 @@ class ServerTls(Protocol):
     def reload_if_changed(self) -> None: ...
 
 
+def _uvicorn(app: ASGIApp, config: HttpConfig) -> Config:
+    made = Config(
+        app,
+        http=HttpToolsProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=max(1, config.keep_alive_ms // 1000),
+    )
+    made.load()
+    return made
+
+
 class Serving:
     """The app, and its connections."""
 
@@ -48,18 +68,9 @@ class Serving:
         self._door = Door(broker, config, self._stats)
         self._door.queues_ask = queues.needs_password
         self._queues = open_store(queues, broker.keys)
-        self.config = Config(
-            build_app(self._door, Queues(self._queues, queues, self._door.bodies, partial(noted, self._door))),
-            http=HttpToolsProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=max(1, config.keep_alive_ms // 1000),
-        )
-        self.config.load()
+        app = build_app(self._door, Queues(self._queues, queues, self._door.bodies, partial(noted, self._door)))
+        self.config = _uvicorn(app, config)
+        self._registry_config = _uvicorn(at_root(app), config)
         self.state = ServerState()
         self._limits = Limits(
             max_stalled_s=config.max_stalled_ms / 1000,
@@ -71,17 +82,24 @@ class Serving:
         self._tls: ServerTls | None = None
         self._ticking: asyncio.Task[None] | None = None
 
-    async def start(self, sockets: list[socket.socket], tls: ServerTls | None = None) -> None:
+    async def start(
+        self,
+        sockets: list[socket.socket],
+        tls: ServerTls | None = None,
+        registry_sockets: Sequence[socket.socket] = (),
+    ) -> None:
         loop = asyncio.get_running_loop()
         self._tls = tls
         self._ticking = loop.create_task(self._tick())
         for listening in sockets:
-            self._servers.append(await self._listen(listening))
+            self._servers.append(await self._listen(listening, self.config))
+        for listening in registry_sockets:
+            self._servers.append(await self._listen(listening, self._registry_config))
 
-    async def _listen(self, listening: socket.socket) -> asyncio.AbstractServer:
+    async def _listen(self, listening: socket.socket, config: Config) -> asyncio.AbstractServer:
         tls = self._tls
         return await asyncio.get_running_loop().create_server(
-            lambda: LimitedConnection(self._limits, self.config, self.state),
+            lambda: LimitedConnection(self._limits, config, self.state),
             sock=listening,
             ssl=None if tls is None else tls.context,
             ssl_handshake_timeout=None if tls is None else self._limits.max_stalled_s,

@@ -1,0 +1,198 @@
+"""The registry's API as a separate ASGI application, below `/schema-registry` or on a dedicated port."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.http.framework.bodies import BodyRefused
+from ottla.http.framework.endpoints import Endpoint, others
+from ottla.http.framework.problems import Problem, problem_of
+from ottla.http.registry import schemas, settings, subjects
+from ottla.http.registry.calls import RegistryCall
+from ottla.http.registry.store import Store
+from ottla.http.registry_config import REGISTRY_PREFIX as PREFIX
+from ottla.registry.errors import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from starlette.types import Receive, Scope, Send
+
+    from ottla.http.framework.endpoints import Door
+
+_logger: Final = logging.getLogger(__name__)
+
+MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_JSON: Final = "application/json"
+_TAKEN: Final = (MEDIA_TYPE, "application/vnd.schemaregistry+json", _JSON, "application/octet-stream", "")
+_CONTEXT_KEY: Final = "ottla.registry.context"
+_CONTEXT: Final = re.compile(r"/contexts/([^/]+)(/.+)")
+
+
+class Served(NamedTuple):
+    method: str
+    path: str
+    handle: Callable[[RegistryCall], Awaitable[Any]]
+    summary: str
+
+
+_VERSION: Final = "/subjects/{subject}/versions/{version}"
+_CHECK: Final = "/compatibility/subjects/{subject}/versions"
+
+SERVED: Final = (
+    Served("GET", "/schemas/ids/{id}", schemas.show_schema, "A schema by its id"),
+    Served("GET", "/schemas/ids/{id}/schema", schemas.show_schema_text, "The text of a schema"),
+    Served("GET", "/schemas/ids/{id}/subjects", schemas.list_subjects_of_id, "Subjects of a schema"),
+    Served("GET", "/schemas/ids/{id}/versions", schemas.list_versions_of_id, "Subjects and versions of a schema"),
+    Served("GET", "/schemas/guids/{guid}", schemas.show_schema_of_guid, "A schema by its GUID"),
+    Served("GET", "/schemas/guids/{guid}/ids", schemas.list_ids_of_guid, "Ids of a schema, by context"),
+    Served("GET", "/schemas/types", schemas.list_types, "Schema types"),
+    Served("GET", "/schemas/types/", schemas.list_types, "Schema types"),
+    Served("GET", "/schemas", schemas.list_schemas, "All schemas"),
+    Served("GET", "/subjects", subjects.list_subjects, "All subjects"),
+    Served("POST", "/subjects/{subject}", subjects.look_up_schema, "Whether a schema is registered"),
+    Served("DELETE", "/subjects/{subject}", subjects.delete_subject, "Delete a subject"),
+    Served("GET", "/subjects/{subject}/versions", subjects.list_versions, "Versions of a subject"),
+    Served("POST", "/subjects/{subject}/versions", subjects.register, "Register a schema"),
+    Served("GET", "/subjects/{subject}/metadata", subjects.latest_with_metadata, "The latest version with metadata"),
+    Served("GET", _VERSION, subjects.show_version, "A version"),
+    Served("DELETE", _VERSION, subjects.delete_version, "Delete a version"),
+    Served("GET", _VERSION + "/schema", subjects.show_schema_of_version, "The text of a version's schema"),
+    Served("GET", _VERSION + "/referencedby", subjects.list_referring, "Ids of schemas that reference a version"),
+    Served("POST", _CHECK, settings.check_against_subject, "Check a schema against a subject"),
+    Served("POST", _CHECK + "/{version}", settings.check_against_version, "Check a schema against a version"),
+    Served("GET", "/config", settings.show_global_config, "The global config"),
+    Served("PUT", "/config", settings.update_global_config, "Change the global config"),
+    Served("DELETE", "/config", settings.delete_global_config, "Delete the global config"),
+    Served("GET", "/config/{subject}", settings.show_config, "A subject's config"),
+    Served("PUT", "/config/{subject}", settings.update_config, "Change a subject's config"),
+    Served("DELETE", "/config/{subject}", settings.delete_config, "Delete a subject's config"),
+    Served("GET", "/mode", settings.show_global_mode, "The global mode"),
+    Served("PUT", "/mode", settings.update_global_mode, "Change the global mode"),
+    Served("DELETE", "/mode", settings.delete_global_mode, "Delete the global mode"),
+    Served("GET", "/mode/{subject}", settings.show_mode, "A subject's mode"),
+    Served("PUT", "/mode/{subject}", settings.update_mode, "Change a subject's mode"),
+    Served("DELETE", "/mode/{subject}", settings.delete_mode, "Delete a subject's mode"),
+    Served("GET", "/contexts", settings.list_contexts, "All contexts"),
+    Served("DELETE", "/contexts/{context}", settings.delete_context, "Delete an empty context"),
+    Served("GET", "/", settings.show_root, "The root"),
+    Served("POST", "/", settings.show_root, "The root"),
+    Served("GET", "/v1/metadata/id", settings.show_cluster_id, "The ids of the clusters"),
+    Served("GET", "/v1/metadata/version", settings.show_version, "The version of the server"),
+)
+
+
+class Registry:
+    """An ASGI application that belongs inside a `Guard`; its paths begin with PREFIX."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self.store = Store(door.broker)
+        self._router = Router(list(self._routes()), redirect_slashes=False, default=_not_found)
+
+    def _routes(self) -> Iterator[Route]:
+        by_path: dict[str, dict[str, Served]] = {}
+        for served in SERVED:
+            by_path.setdefault(served.path, {})[served.method] = served
+        for path, by_method in by_path.items():
+            yield Route(path, _Resource(self, self._door, by_method))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"].removeprefix(PREFIX) or "/"
+        context = ""
+        if (found := _CONTEXT.fullmatch(path)) is not None:
+            context, path = found.groups()
+        await self._router({**scope, "path": path, _CONTEXT_KEY: context}, receive, send)
+
+
+class _Resource:
+    def __init__(self, registry: Registry, door: Door, by_method: dict[str, Served]) -> None:
+        self._registry = registry
+        self._door = door
+        self._by_method = by_method | ({"HEAD": by_method["GET"]} if "GET" in by_method else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        served = self._by_method.get(scope["method"])
+        if served is None:
+            response = _error(Refusal(405, "HTTP 405 Method Not Allowed"), request)
+            response.headers["allow"] = ", ".join(self._by_method)
+        else:
+            response = await self._answered(request, served)
+        await others()
+        await response(scope, receive, send)
+
+    async def _answered(self, request: Request, served: Served) -> Response:
+        endpoint = Endpoint(served.method, PREFIX + served.path, served.handle, served.summary)
+        store = self._registry.store
+        try:
+            _check_types(request)
+            call = RegistryCall(request, self._door, endpoint, store, unquote(request.scope[_CONTEXT_KEY]))
+            await store.refresh()
+            answer = await served.handle(call)
+        except Refusal as refused:
+            return _error(refused, request)
+        except Problem as problem:
+            return _error(Refusal(problem.status, problem.details.detail), request, closes=problem.status == 413)
+        except BodyRefused as refused:
+            return _error(Refusal(refused.status, str(refused)), request, closes=True)
+        except ApiError as refused:
+            return _error(_of_api_error(refused), request)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as bug:  # noqa: BLE001 - a bug of ours must cost no more than this request
+            _logger.error("a bug while answering %s %s", request.method, request.url.path, exc_info=bug)
+            return _error(Refusal(500, "a bug in the broker; its log says more"), request)
+        if isinstance(answer, Response):
+            if answer.body:
+                answer.headers["content-type"] = _media_type(request)
+            return answer
+        return Response(msgspec.json.encode(answer), media_type=_media_type(request))
+
+
+def _of_api_error(refused: ApiError) -> Refusal:
+    """Not allowed is 403; that the log cannot be read is the registry's 500."""
+    status = problem_of(refused).status
+    if status in (401, 403):
+        return Refusal(status * 100 + 1, str(refused) or "not allowed")
+    code = ErrorCode(refused.code)
+    return Refusal(50002 if code.is_retriable else 50001, f"{code.name}: {refused}")
+
+
+def _check_types(request: Request) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in _TAKEN and request.method in ("POST", "PUT"):
+        raise Refusal(415, "HTTP 415 Unsupported Media Type")
+    if _media_type(request) == "":
+        raise Refusal(406, "HTTP 406 Not Acceptable")
+
+
+def _media_type(request: Request) -> str:
+    """What the client prefers of those that the registry has."""
+    accepted = [each.partition(";")[0].strip().lower() for each in request.headers.get("accept", "").split(",")]
+    for each in accepted:
+        if each in (MEDIA_TYPE, "*/*", "application/*", "", "application/octet-stream"):
+            return MEDIA_TYPE
+        if each in (_JSON, "application/vnd.schemaregistry+json"):
+            return each
+    return "text/plain" if "text/plain" in accepted or "text/*" in accepted else ""
+
+
+def _error(refused: Refusal, request: Request, *, closes: bool = False) -> Response:
+    content = msgspec.json.encode({"error_code": refused.code, "message": refused.message})
+    headers = {"connection": "close"} if closes else None
+    return Response(content, refused.status, headers, _media_type(request) or MEDIA_TYPE)
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    request = Request(scope, receive)
+    await _error(Refusal(404, "HTTP 404 Not Found"), request)(scope, receive, send)

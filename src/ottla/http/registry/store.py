@@ -1,0 +1,254 @@
+"""The registry's state: read from the `_schemas` topic, and changed by records written to it.
+
+One writer at a time. In a cluster a node becomes the writer by taking the next epoch of a transactional id and
+writing a record with it, which fences every earlier writer, and then reads to the end. What it plans from there holds
+when its record is appended: had another node written in between, the append would be refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from ottla.broker.administration import NewTopic
+from ottla.broker.interfaces.fetched import fetch, records_in
+from ottla.broker.interfaces.in_process_requests import LocalClient, Refused, raise_refusal
+from ottla.broker.interfaces.partition_facts import bounds
+from ottla.broker.requests.answers import settled
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.records.encode import BatchBuilder
+from ottla.registry import records
+from ottla.registry.errors import InvalidSchema, Refusal
+from ottla.registry.state import State
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.registry.changes import Planned
+    from ottla.registry.records import Record
+    from ottla.wire.codec import RequestFor
+
+_logger: Final = logging.getLogger(__name__)
+
+TOPIC: Final = "_schemas"
+TRANSACTIONAL_ID: Final = "__schema_registry"
+_CONFIGS: Final = {"cleanup.policy": "compact"}
+_FETCH_BYTES: Final = 4 << 20
+_PRODUCE_BY_NAME: Final = 12
+_TIMEOUT_MS: Final = 10_000
+_PATIENCE_S: Final = 15.0
+_PAUSE_S: Final = 0.05
+_FRESH_S: Final = 0.5
+"""How old the state of a partition may be that another node leads, unless something is not found in it."""
+_NOT_APPENDED: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+T = TypeVar("T")
+
+
+class RegistryClient(LocalClient):
+    """Asks as the broker itself: who may do what was decided by the registry's own rules."""
+
+    async def ask(self, request: RequestFor[Any], version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+        context = self.context(request, version)
+        return await settled(self._broker.dispatcher.unguarded(request.API)(self._broker, request, context))
+
+
+class _Writer(NamedTuple):
+    """This node's right to write, until another node takes it."""
+
+    producer_id: int
+    epoch: int
+    sequence: int
+    end: int
+    """The offset after its last record: a later record was written by another node."""
+
+
+class Store:
+    def __init__(self, broker: Broker) -> None:
+        self.state = State()
+        self.written = 0
+        self.ignored = 0
+        """Records that could not be read."""
+        self._broker = broker
+        self._client = RegistryClient(broker, "schema-registry", ("127.0.0.1", 0))
+        self._lock = asyncio.Lock()
+        self._topic_id: object = None
+        self._position = 0
+        self._read_at_s = 0.0
+        self._writer: _Writer | None = None
+
+    # Reading
+
+    async def refresh(self, *, is_needed: bool = False) -> None:
+        """Read new records. Where another node leads, a state of half a second ago will do unless `is_needed`."""
+        partition = self._partition
+        if partition is None:
+            if self._topic_id is not None:
+                self._forget()
+            return
+        if self._is_current(partition) and (partition.leads or not is_needed):
+            return
+        async with self._lock:
+            await self._read(partition)
+
+    @property
+    def _partition(self) -> Partition | None:
+        topic = self._broker.topics.by_name.get(TOPIC)
+        if topic is None:
+            return None
+        if topic.entry.id != self._topic_id:
+            self._forget()
+            self._topic_id = topic.entry.id
+        return topic.partitions[0]
+
+    def _forget(self) -> None:
+        """The topic was deleted, or created again."""
+        self.state, self._position, self._read_at_s, self._writer, self._topic_id = State(), 0, 0.0, None, None
+
+    def _is_current(self, partition: Partition) -> bool:
+        if not self._read_at_s:
+            return False
+        if not partition.leads:
+            return time.monotonic() - self._read_at_s < _FRESH_S
+        return self._position >= partition.high_watermark
+
+    async def _read(self, partition: Partition) -> None:
+        """To the end, as it is now."""
+        limits = (await bounds(self._broker, [partition]))[partition.at]
+        self._position = max(self._position, limits.start)
+        while self._position < limits.end:
+            [data] = await fetch(self._client, TOPIC, {0: self._position}, max_bytes=_FETCH_BYTES)
+            raise_refusal(data.error_code)
+            before = self._position
+            for piece in records_in(data, self._position, TOPIC):
+                for record in piece.records:
+                    self._apply(record.offset, record.key, record.value)
+                self._position = piece.next_offset
+                await asyncio.sleep(0)
+            if self._position == before:
+                break
+        self._read_at_s = time.monotonic()
+
+    def _apply(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+        try:
+            change = records.decoded(key, value)
+        except InvalidSchema as malformed:
+            self.ignored += 1
+            _logger.warning("%s-0: ignoring the record at offset %d: %s", TOPIC, offset, malformed)
+            return
+        if change is not None:
+            known = self.state.duplicates
+            self.state.apply(change)
+            if self.state.duplicates > known:
+                _logger.error("%s-0: ignoring the record at offset %d: its id is another schema's", TOPIC, offset)
+
+    async def compute(self, work: Callable[[State], T]) -> T:
+        """What takes long, in a thread; nothing is applied meanwhile."""
+        async with self._lock:
+            return await asyncio.to_thread(work, self.state)
+
+    # Writing
+
+    async def change(self, plan: Callable[[State], Planned[T]], *, is_repeatable: bool = False) -> T:
+        """Plan against the latest state, write the records, and return the answer once they are acknowledged.
+
+        A repeatable plan is carried out again where it is not known whether its records were written.
+        """
+        give_up_at_s = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                async with self._lock:
+                    return await self._planned(plan)
+            except ApiError as refused:
+                self._writer = None
+                code = refused.code
+                if code in _TOO_LARGE:
+                    raise Refusal(42209, "the schema is too large to be stored") from None
+                may_repeat = code in _NOT_APPENDED or (is_repeatable and code.is_retriable)
+                if not may_repeat or time.monotonic() >= give_up_at_s:
+                    _logger.warning("%s-0: could not write: %s %s", TOPIC, code.name, refused)
+                    late = 50002 if code.is_retriable else 50001
+                    raise Refusal(late, f"could not write to {TOPIC}: {code.name} {refused}".strip()) from None
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _planned(self, plan: Callable[[State], Planned[T]]) -> T:
+        partition = await self._topic()
+        await self._read(partition)
+        planned = await asyncio.to_thread(plan, self.state)
+        if planned.records and self._broker.replication is not None and not self._is_writer:
+            await self._become_writer(partition)
+            planned = await asyncio.to_thread(plan, self.state)
+        if planned.records:
+            await self._write(planned.records)
+            await self._read(partition)
+        return planned.answer
+
+    async def _topic(self) -> Partition:
+        if self._partition is None:
+            try:
+                wanted = NewTopic(TOPIC, 1, _CONFIGS)
+                await self._broker.administration.create_topic(wanted, _TIMEOUT_MS)
+            except ApiError as refused:
+                if refused.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                    raise
+        partition = self._partition
+        if partition is None:
+            raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {TOPIC} is being created")
+        if len(self._broker.topics.by_name[TOPIC].partitions) != 1:
+            raise Refusal(50001, f"the topic {TOPIC} must have one partition")
+        return partition
+
+    @property
+    def _is_writer(self) -> bool:
+        return self._writer is not None and self._writer.end == self._position
+
+    async def _become_writer(self, partition: Partition) -> None:
+        request = InitProducerIdRequest(transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=_TIMEOUT_MS)
+        answer = await self._client.ask(request)
+        raise_refusal(answer.error_code)
+        self._writer = _Writer(answer.producer_id, answer.producer_epoch, 0, self._position)
+        await self._write([records.noop(self.state.largest_ids())])
+        await self._read(partition)
+        self._writer = self._writer._replace(end=self._position)
+
+    async def _write(self, written: Sequence[Record]) -> None:
+        """In one batch: all of them, or none."""
+        builder, now_ms = BatchBuilder(), int(time.time() * 1000)
+        writer = self._writer or _Writer(-1, -1, -1, -1)
+        for record in written:
+            builder.append(now_ms, record.key, record.value)
+        batch = builder.build(
+            producer_id=writer.producer_id, producer_epoch=writer.epoch, base_sequence=writer.sequence
+        )
+        data = PartitionProduceData(index=0, records=memoryview(batch))
+        topics = (TopicProduceData(name=TOPIC, partition_data=(data,)),)
+        request = ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=topics)
+        answer = await self._client.ask(request, _PRODUCE_BY_NAME)
+        result = answer.responses[0].partition_responses[0]
+        raise_refusal(result.error_code, result.error_message)
+        self.written += len(written)
+        if self._writer is not None:
+            self._writer = writer._replace(
+                sequence=writer.sequence + len(written), end=result.base_offset + len(written)
+            )

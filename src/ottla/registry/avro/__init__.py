@@ -1,0 +1,1 @@
+"""Avro: parsing, canonical form, compatibility."""

@@ -1,0 +1,24 @@
+"""Refusals of the registry: the HTTP status and error code are part of the API."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_PER_STATUS: Final = 100
+
+
+class InvalidSchema(Exception):
+    """A schema cannot be parsed, or its references cannot be resolved."""
+
+
+class Refusal(Exception):
+    """Understood and refused: `code` is the answer's error_code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    @property
+    def status(self) -> int:
+        return self.code // _PER_STATUS if self.code >= 1000 else self.code

@@ -1,0 +1,1 @@
+"""JSON Schema: loading, canonical form, compatibility."""

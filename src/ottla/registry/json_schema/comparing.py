@@ -1,0 +1,134 @@
+"""The comparison of two JSON Schemas: walks pairs of nodes and collects differences.
+
+The rules and their names are those of Confluent's registry. A pair of nodes is compared once, wherever it occurs. A
+cycle is assumed to be compatible; where that assumption proves wrong, the comparison is repeated with what is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.registry.errors import InvalidSchema
+from ottla.registry.json_schema import nodes
+from ottla.registry.json_schema.differences import Difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from ottla.registry.json_schema.nodes import Node
+
+    Rule = Callable[["Comparison", Node, Node], None]
+
+_Pair = tuple[int, int]
+_MOST_PAIRS: Final = 200_000
+
+
+def compare(original: Node, update: Node, compatible: Collection[str], rule: Rule) -> list[Difference]:
+    """All differences that `rule` finds, compatible or not."""
+    known: dict[_Pair, list[Difference]] = {}
+    try:
+        while True:
+            comparison = Comparison(_Shared(compatible, known, rule))
+            comparison.pair(original, update)
+            found = comparison.incompatible_pairs()
+            if not comparison.assumed or found.keys() == known.keys():
+                return comparison.differences
+            known = found
+    except RecursionError:
+        raise InvalidSchema("nested too deeply to be compared") from None
+
+
+class _Shared:
+    """What all branches of a comparison share."""
+
+    def __init__(self, compatible: Collection[str], known: dict[_Pair, list[Difference]], rule: Rule) -> None:
+        self.compatible = compatible
+        self.rule = rule
+        self.known = known
+        self.memo: dict[_Pair, list[Difference]] = {}
+        self.under_way: set[_Pair] = set()
+        self.kept: list[Node] = []
+        self.has_assumed = False
+
+
+class Comparison:
+    """Differences below one path."""
+
+    def __init__(self, shared: _Shared, path: tuple[str, ...] = ()) -> None:
+        self._shared = shared
+        self.differences: list[Difference] = []
+        self._path = list(path)
+
+    @property
+    def assumed(self) -> bool:
+        return self._shared.has_assumed
+
+    @property
+    def is_compatible(self) -> bool:
+        return all(each.type in self._shared.compatible for each in self.differences)
+
+    def incompatible_pairs(self) -> dict[_Pair, list[Difference]]:
+        compatible = self._shared.compatible
+        memo = self._shared.memo.items()
+        return {pair: found for pair, found in memo if any(each.type not in compatible for each in found)}
+
+    def branch(self) -> Comparison:
+        """To try something whose differences may not count."""
+        return Comparison(self._shared, tuple(self._path))
+
+    def tried(self, original: Node | None, update: Node | None) -> Comparison:
+        branch = self.branch()
+        branch.pair(original, update)
+        return branch
+
+    def add(self, kind: str, *steps: str) -> None:
+        self.differences.append(Difference(kind, "#/" + "/".join((*self._path, *steps))))
+
+    def extend(self, differences: Iterable[Difference]) -> None:
+        self.differences += differences
+
+    def enter(self, *steps: str) -> _Scope:
+        return _Scope(self._path, steps)
+
+    def pair(self, original: Node | None, update: Node | None) -> None:
+        if original is None or update is None:
+            if original is not update:
+                self.add("SCHEMA_ADDED" if original is None else "SCHEMA_REMOVED")
+            return
+        relative = self._compared(nodes.resolved(original), nodes.resolved(update))
+        prefix = "#/" + "/".join(self._path)
+        for kind, path in relative:
+            rebased = path if not self._path else prefix if path == "#/" else f"{prefix}/{path[2:]}"
+            self.differences.append(Difference(kind, rebased))
+
+    def _compared(self, original: Node, update: Node) -> list[Difference]:
+        """Differences relative to the pair."""
+        shared, key = self._shared, (id(original), id(update))
+        if (found := shared.memo.get(key)) is not None:
+            return found
+        if key in shared.under_way:
+            if (known := shared.known.get(key)) is not None:
+                return known
+            shared.has_assumed = True
+            return []
+        if len(shared.memo) > _MOST_PAIRS:
+            raise InvalidSchema("too large to be compared")
+        shared.under_way.add(key)
+        shared.kept += (original, update)
+        below = Comparison(shared)
+        shared.rule(below, original, update)
+        shared.under_way.discard(key)
+        shared.memo[key] = below.differences
+        return below.differences
+
+
+class _Scope:
+    def __init__(self, path: list[str], steps: tuple[str, ...]) -> None:
+        self._path = path
+        self._steps = steps
+
+    def __enter__(self) -> None:
+        self._path += self._steps
+
+    def __exit__(self, *_: object) -> None:
+        del self._path[len(self._path) - len(self._steps) :]

@@ -1,0 +1,71 @@
+"""JSON as the registry reads and prints it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from ottla.registry.errors import InvalidSchema
+
+
+class Exact(float):
+    """A number with a fraction or exponent, which keeps its text: comparisons must not round."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Exact:
+        number = super().__new__(cls, text)
+        if math.isinf(number):
+            raise InvalidSchema(f"{text} is too large a number")
+        number.text = text
+        return number
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+_LARGEST_DIGITS: Final = 4000
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
+
+
+def _whole(text: str) -> int:
+    if len(text) > _LARGEST_DIGITS:
+        raise InvalidSchema(f"a number of {len(text)} digits is not supported")
+    return int(text)
+
+
+def _refused(text: str) -> Any:  # noqa: ANN401 - never returns
+    raise InvalidSchema(f"{text} is not valid JSON")
+
+
+def parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON
+    """The value of a JSON document; the order of keys is kept."""
+    try:
+        return json.loads(text, parse_float=Exact, parse_int=_whole, parse_constant=_refused)
+    except (ValueError, RecursionError) as wrong:
+        raise InvalidSchema(
+            f"not valid JSON: {wrong}" if isinstance(wrong, ValueError) else "nested too deeply"
+        ) from None
+
+
+def compact(value: Any, *, sort_keys: bool = False) -> str:  # noqa: ANN401 - any JSON
+    """JSON without white space, in the order of the keys or sorted."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=sort_keys)
+
+
+def exact_number(value: Any) -> int | Decimal | None:  # noqa: ANN401 - any JSON
+    """A number of a schema, for comparisons without rounding."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, int):
+        return value
+    text = repr(value)
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None

@@ -1,0 +1,1 @@
+"""Protobuf: parsing, canonical form, descriptors, compatibility."""

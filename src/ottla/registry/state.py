@@ -1,0 +1,264 @@
+"""All subjects, their versions, configs and modes: what the records of `_schemas` add up to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, parse_subject, prefix_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ottla.registry.model import Json, Schema, Version
+    from ottla.registry.records import Change
+
+DEFAULT_LEVEL: Final = "BACKWARD"
+DEFAULT_MODE: Final = "READWRITE"
+_INHERITED: Final = (
+    "normalize",
+    "validateFields",
+    "validateNewSchemas",
+    "validateRules",
+    "compatibilityPolicy",
+    "compatibilityGroup",
+)
+"""Settings that a subject's config takes from the global one."""
+
+
+class _Context:
+    """Ids are unique within a context."""
+
+    def __init__(self) -> None:
+        self.largest_id = 0
+        self.by_id: dict[int, dict[tuple[str, int], Version]] = {}
+        self.id_of: dict[bytes, int] = {}
+        """By fingerprint; an id that only deleted versions have is found, too."""
+
+
+class State:
+    def __init__(self) -> None:
+        self._subjects: dict[str, dict[int, Version]] = {}
+        self._contexts: dict[str, _Context] = {DEFAULT_CONTEXT: _Context()}
+        self._known_contexts: set[str] = set()
+        self._configs: dict[str | None, Json] = {}
+        self._modes: dict[str | None, str] = {}
+        self._referring: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        """Versions that reference a version."""
+        self.duplicates = 0
+        """Records that gave an id to a second schema, and were ignored."""
+
+    # Changes
+
+    def apply(self, change: Change) -> None:
+        kind, subject, number, value = change
+        if kind in ("CONFIG", "MODE", "CONTEXT"):
+            self._apply_setting(kind, subject, value)
+        elif kind == "DELETE_SUBJECT" and subject is not None:
+            for version in tuple(self._subjects.get(subject, {}).values()):
+                if version.version <= number:
+                    self._put(replace(version, is_deleted=True))
+        elif kind == "CLEAR_SUBJECT":
+            self._clear(subject)
+        elif kind == "NOOP":
+            for name, number in (value or {}).items():
+                self._named_context(name).largest_id = max(self._named_context(name).largest_id, number)
+        elif kind == "SCHEMA" and value is not None:
+            self._register(value)
+        elif kind == "SCHEMA" and subject is not None:
+            self._remove(subject, number)
+
+    def _apply_setting(self, kind: str, subject: str | None, value: Any) -> None:  # noqa: ANN401 - as of the kind
+        if kind == "CONFIG":
+            _put(self._configs, subject, value)
+        elif kind == "MODE":
+            _put(self._modes, subject, value)
+        elif subject is not None:
+            (self._known_contexts.discard if value is None else self._known_contexts.add)(subject)
+
+    def _register(self, version: Version) -> None:
+        context = self._context(version.subject)
+        others = context.by_id.get(version.id, {})
+        if any(each.schema.text != version.schema.text for each in others.values()):
+            self.duplicates += 1
+            return
+        context.largest_id = max(context.largest_id, version.id)
+        self._put(version)
+
+    def _put(self, version: Version) -> None:
+        context = self._context(version.subject)
+        place = version.subject, version.version
+        self._forget(place)
+        self._subjects.setdefault(version.subject, {})[version.version] = version
+        context.by_id.setdefault(version.id, {})[place] = version
+        context.id_of[version.schema.fingerprint()] = version.id
+        for target in self._targets(version):
+            self._referring.setdefault(target, set()).add(place)
+
+    def _remove(self, subject: str, number: int) -> None:
+        self._forget((subject, number))
+        versions = self._subjects.get(subject, {})
+        versions.pop(number, None)
+        if not versions:
+            self._subjects.pop(subject, None)
+
+    def _forget(self, place: tuple[str, int]) -> None:
+        old = self._subjects.get(place[0], {}).get(place[1])
+        if old is None:
+            return
+        context = self._context(old.subject)
+        with_id = context.by_id.get(old.id, {})
+        with_id.pop(place, None)
+        if not with_id:
+            context.by_id.pop(old.id, None)
+            context.id_of.pop(old.schema.fingerprint(), None)
+        for target in self._targets(old):
+            self._referring.get(target, set()).discard(place)
+
+    def _clear(self, subject: str | None) -> None:
+        """Forget what is left of deleted versions, below a subject or a context."""
+        for name in self.subjects_below(subject, with_deleted=True):
+            for number in tuple(self._subjects[name]):
+                if self._subjects[name][number].is_deleted:
+                    self._remove(name, number)
+
+    def _targets(self, version: Version) -> Iterator[tuple[str, int]]:
+        for reference in version.schema.references:
+            yield beside(version.subject, reference.subject), reference.version
+
+    def _context(self, subject: str) -> _Context:
+        return self._named_context(parse_subject(subject).context)
+
+    def _named_context(self, name: str) -> _Context:
+        if name not in self._contexts:
+            self._contexts[name] = _Context()
+        return self._contexts[name]
+
+    def largest_ids(self) -> dict[str, int]:
+        """By context: ids up to these were given away, also those of versions that no record tells of any more."""
+        return {name: each.largest_id for name, each in self._contexts.items() if each.largest_id}
+
+    # Versions
+
+    def versions(self, subject: str, *, with_deleted: bool = False) -> list[Version]:
+        """In ascending order."""
+        found = self._subjects.get(subject, {})
+        return [found[number] for number in sorted(found) if with_deleted or not found[number].is_deleted]
+
+    def version(self, subject: str, number: int, *, with_deleted: bool = False) -> Version | None:
+        """-1 is the latest."""
+        if number == -1:
+            found = self.versions(subject, with_deleted=with_deleted)
+            return found[-1] if found else None
+        version = self._subjects.get(subject, {}).get(number)
+        return None if version is None or (version.is_deleted and not with_deleted) else version
+
+    def with_schema(self, subject: str, schema: Schema) -> tuple[int | None, Version | None]:
+        """The id of a schema in the subject's context, and its latest version under the subject, deleted or not."""
+        context = self._context(subject)
+        found = context.id_of.get(schema.fingerprint())
+        if found is None:
+            return None, None
+        places = context.by_id.get(found, {})
+        below = [each for (name, _), each in places.items() if name == subject]
+        below.sort(key=lambda each: (not each.is_deleted, each.version))
+        return found, below[-1] if below else None
+
+    def with_id(self, number: int, context: str) -> list[Version]:
+        found = self._contexts.get(context)
+        places = {} if found is None else found.by_id.get(number, {})
+        return sorted(places.values(), key=lambda each: (each.subject, each.version))
+
+    def with_guid(self, fingerprint: bytes, context: str) -> int | None:
+        found = self._contexts.get(context)
+        return None if found is None else found.id_of.get(fingerprint)
+
+    def next_id(self, subject: str) -> int:
+        return self._context(subject).largest_id + 1
+
+    def largest_id(self, context: str) -> int:
+        return self._contexts[context].largest_id if context in self._contexts else 0
+
+    def referring(self, subject: str, number: int, *, with_deleted: bool = False) -> list[Version]:
+        """Versions that reference this one."""
+        places = sorted(self._referring.get((subject, number), ()))
+        found = [self._subjects[name][version] for name, version in places]
+        return [each for each in found if with_deleted or not each.is_deleted]
+
+    # Subjects and contexts
+
+    def subjects(self, prefix: str = "", *, with_deleted: bool = False) -> list[str]:
+        """`:*:` as prefix is every context."""
+        beginning = prefix.removeprefix(":*:") if prefix.startswith(":*:") else prefix
+        found = []
+        for name, versions in self._subjects.items():
+            shown = parse_subject(name).name if prefix.startswith(":*:") else name
+            is_below = shown.startswith(beginning) and (prefix != "" or not name.startswith(":."))
+            if is_below and (with_deleted or not all(each.is_deleted for each in versions.values())):
+                found.append(name)
+        return sorted(found)
+
+    def subjects_below(self, subject: str | None, *, with_deleted: bool = False) -> list[str]:
+        """A subject, those of a context, or all."""
+        if subject is None:
+            return self.subjects(":*:", with_deleted=with_deleted)
+        parsed = parse_subject(subject)
+        if parsed.is_context:
+            return self.subjects(prefix_of(parsed.context), with_deleted=with_deleted)
+        return [subject] if self.versions(subject, with_deleted=with_deleted) else []
+
+    def contexts(self) -> list[str]:
+        used = {parse_subject(name).context for name in self._subjects}
+        return sorted({DEFAULT_CONTEXT} | self._known_contexts | used)
+
+    def knows_context(self, name: str) -> bool:
+        return name in self._known_contexts
+
+    # Configs and modes
+
+    def config(self, subject: str | None) -> Json | None:
+        return self._configs.get(subject)
+
+    def config_in_scope(self, subject: str | None) -> Json:
+        """That of the subject, or of its context, or the global one."""
+        level = {"compatibilityLevel": DEFAULT_LEVEL}
+        own = self._configs.get(subject)
+        if own is not None and subject is not None:
+            inherited = self._configs.get(None, {})
+            return level | {key: inherited[key] for key in _INHERITED if key in inherited} | own
+        for scope in _scopes(subject):
+            if scope in self._configs:
+                return level | self._configs[scope]
+        return level
+
+    def mode(self, subject: str | None) -> str | None:
+        return self._modes.get(subject)
+
+    def mode_in_scope(self, subject: str | None) -> str:
+        override = self._modes.get(None)
+        if override == "READONLY_OVERRIDE":
+            return override
+        for scope in _scopes(subject):
+            if scope in self._modes:
+                return self._modes[scope]
+        return DEFAULT_MODE
+
+    def modes_below(self, prefix: str) -> list[str]:
+        return sorted(name for name in self._modes if name is not None and name.startswith(prefix) and name != prefix)
+
+
+def _scopes(subject: str | None) -> list[str | None]:
+    """The narrowest first."""
+    found: list[str | None] = []
+    context = DEFAULT_CONTEXT
+    if subject is not None:
+        found.append(subject)
+        context = parse_subject(subject).context
+    return [*found, None if context == DEFAULT_CONTEXT else prefix_of(context), prefix_of(GLOBAL_CONTEXT)]
+
+
+def _put(table: dict[str | None, Any], key: str | None, value: object) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value

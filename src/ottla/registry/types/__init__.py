@@ -1,0 +1,1 @@
+"""Each schema type behind the common interface."""
