@@ -38,7 +38,7 @@ def brokers(zookeeper: str, folder: Path, count: int) -> Iterator[list[EmbeddedB
             stack.enter_context(EmbeddedBroker(folder / str(node_id), settings(zookeeper, node_id, f"rack-{node_id}")))
             for node_id in range(1, count + 1)
         ]
-        until(lambda: all(len(each.broker.surroundings.node_ids) == count for each in started))
+        until(lambda: all(len(each.broker.topology.node_ids) == count for each in started))
         yield started
 
 

@@ -65,7 +65,7 @@ def test_the_coordinators_of_groups_are_spread_over_all_nodes(zookeeper: str, tm
         return given._replace(broker=replace(given.broker, offsets_topic_partitions=0))
 
     with EmbeddedBroker(tmp_path / "1", usual(1)) as first, EmbeddedBroker(tmp_path / "2", usual(2)) as second:
-        until(lambda: len(first.broker.surroundings.node_ids) == 2)
+        until(lambda: len(first.broker.topology.node_ids) == 2)
         with Admin(first.bootstrap_servers) as admin:
             assert admin.group_offsets("nobody") == {}
             [topic] = admin.describe_topics(["__consumer_offsets"]).values()

@@ -34,7 +34,7 @@ def nodes(zookeeper: str, tmp_path: Path) -> Iterator[list[DmqpBroker]]:
             stack.enter_context(DmqpBroker(tmp_path / str(number), settings=settings(zookeeper, number)))
             for number in range(1, COUNT + 1)
         ]
-        until(lambda: all(len(node.broker.surroundings.node_ids) == COUNT for node in running))
+        until(lambda: all(len(node.broker.topology.node_ids) == COUNT for node in running))
         yield running
 
 

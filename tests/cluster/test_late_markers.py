@@ -10,7 +10,7 @@ from tests.broker.raw_client import RawClient
 from tests.broker.transacting import NEW, OLD
 
 from ottla import Admin
-from ottla.broker.peers.transaction_requests import TransactionLines
+from ottla.broker.peers.transaction_requests import TransactionRequests
 from ottla.broker.topics import TRANSACTION_STATE
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
@@ -30,10 +30,10 @@ __all__ = ["nodes"]
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[WritableTxnMarker]:
     """The markers that coordinators have sent to other nodes."""
     found: list[WritableTxnMarker] = []
-    original = TransactionLines.write_markers
+    original = TransactionRequests.write_markers
 
     async def write_markers(
-        self: TransactionLines, node: int, producer: tuple[int, int], marker: Any, places: Any
+        self: TransactionRequests, node: int, producer: tuple[int, int], marker: Any, places: Any
     ) -> Any:
         found.extend(
             WritableTxnMarker(
@@ -48,7 +48,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[WritableTxnMarker]:
         )
         return await original(self, node, producer, marker, places)
 
-    monkeypatch.setattr(TransactionLines, "write_markers", write_markers)
+    monkeypatch.setattr(TransactionRequests, "write_markers", write_markers)
     return found
 
 

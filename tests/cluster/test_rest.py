@@ -36,7 +36,7 @@ def doors(zookeeper: str, folder: Path, count: int = 3) -> Iterator[list[HttpBro
             stack.enter_context(HttpBroker(folder / str(number), settings=settings(zookeeper, number, f"r{number}")))
             for number in range(1, count + 1)
         ]
-        until(lambda: all(len(node.broker.surroundings.node_ids) == count for node in nodes))
+        until(lambda: all(len(node.broker.topology.node_ids) == count for node in nodes))
         yield nodes
 
 

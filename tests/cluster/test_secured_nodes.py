@@ -63,7 +63,7 @@ def test_nodes_copy_over_tls_and_clients_are_told_their_own_listener(zookeeper: 
             stack.enter_context(EmbeddedBroker(tmp_path / str(number), secured(zookeeper, number, authority)))
             for number in (1, 2)
         ]
-        until(lambda: all(len(each.broker.surroundings.node_ids) == 2 for each in nodes))
+        until(lambda: all(len(each.broker.topology.node_ids) == 2 for each in nodes))
         client = authority.client("node", file="client")
         login = Security(tls=True, ca_file=str(authority.cert), cert_file=str(client.cert), key_file=str(client.key))
         address = str(nodes[0].broker.listener.ports[1].address)
@@ -114,7 +114,7 @@ def test_every_node_writes_its_audit_log_to_the_topic_whoever_leads_it(zookeeper
             given = secured(zookeeper, number, authority)
             security = replace(given.security, audit_targets=("topic",), audit_reads=True)
             nodes.append(stack.enter_context(EmbeddedBroker(tmp_path / str(number), given._replace(security=security))))
-        until(lambda: all(len(each.broker.surroundings.node_ids) == 2 for each in nodes))
+        until(lambda: all(len(each.broker.topology.node_ids) == 2 for each in nodes))
         for number, node in enumerate(nodes):
             with RawClient(str(node.broker.listener.ports[0].address)) as raw:
                 wanted = CreatableTopic(

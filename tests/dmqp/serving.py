@@ -36,7 +36,7 @@ class DmqpBroker(HttpBroker):
         self.broker.http_address = self.http.address
         self.door = (DmqpDoor if self.broker.cluster is None else ClusterDoor)(self.broker, self._dmqp)
         await self.door.start()
-        self.broker.shard_door = self.door
+        self.broker.shard_server = self.door
 
     @property
     def bootstrap(self) -> str:

@@ -53,7 +53,7 @@ def exposing(folder: Path, config: Callable[[Authority], DmqpConfig]) -> Iterato
         async def start() -> DmqpDoor:
             door = DmqpDoor(broker.embedded.broker, config(broker.authority))
             await door.start()
-            broker.embedded.broker.shard_door = door
+            broker.embedded.broker.shard_server = door
             return door
 
         door = run(start())

@@ -178,7 +178,7 @@ def test_a_provider_that_is_away_is_a_clear_error(tmp_path: Path) -> None:
     with secured(tmp_path, **settings) as broker, served(broker) as http, http.client() as browser:
         refused = browser.get("/v1/session/oidc")
         assert refused.status_code == 502
-        assert "does not answer" in refused.json()["detail"]
+        assert "does not respond" in refused.json()["detail"]
 
 
 def test_without_a_provider_there_is_nothing_to_log_in_with(broker: Secured) -> None:

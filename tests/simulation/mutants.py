@@ -39,9 +39,9 @@ def _forgetful() -> None:
     """Of the partitions on other nodes, one is not told how its transaction ended."""
     from tests.cluster.checking.forgetful import _all_but_one
 
-    from ottla.broker.peers.transaction_requests import TransactionLines
+    from ottla.broker.peers.transaction_requests import TransactionRequests
 
-    TransactionLines.write_markers = _all_but_one  # type: ignore[method-assign]
+    TransactionRequests.write_markers = _all_but_one  # type: ignore[method-assign]
 
 
 def _lax() -> None:

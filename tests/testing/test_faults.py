@@ -159,7 +159,9 @@ def test_the_first_of_two_faults_strikes_until_it_is_spent(ottla: EphemeralBroke
 def test_a_fault_that_cannot_be_is_refused(ottla: EphemeralBroker) -> None:
     with pytest.raises(ValueError, match="times must be at least 1"):
         ottla.faults.drop(times=0)
-    with pytest.raises(ValueError, match="no such error code: NOT_LEADER_OR_FOLOWER; 'NOT_LEADER_OR_FOLLOWER' is"):
+    with pytest.raises(
+        ValueError, match="no such error code: NOT_LEADER_OR_FOLOWER; did you mean 'NOT_LEADER_OR_FOLLOWER'"
+    ):
         ottla.faults.error("NOT_LEADER_OR_FOLOWER")
     with pytest.raises(ValueError, match="seconds must be 0 or more, got -1"):
         ottla.faults.delay(-1)

@@ -67,5 +67,5 @@ def test_waiting_for_requests_that_do_not_come_says_what_came(ottla: EphemeralBr
 
 
 def test_an_api_that_does_not_exist_is_refused(ottla: EphemeralBroker) -> None:
-    with pytest.raises(ValueError, match="no API 'OfsetCommit'; 'OffsetCommit' is meant"):
+    with pytest.raises(ValueError, match=r"unknown API 'OfsetCommit'; did you mean 'OffsetCommit'\?"):
         ottla.requests.of(api="OfsetCommit")

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
-from ottla.transactions.states import FOLLOWS, State
+from ottla.transactions.states import ALLOWED_PREDECESSORS, State
 
 from .making import MINUTE_MS, NEW, OLD, Written
 
@@ -91,7 +91,7 @@ class Transactions(RuleBasedStateMachine):
         self._one_write()
         before = self.written.rules.get(change.transactional_id)
         assert change.transaction is not None
-        assert before is None or change.transaction.state in FOLLOWS[before.state]
+        assert before is None or change.transaction.state in ALLOWED_PREDECESSORS[before.state]
         self.written.write(change)
 
     def _finish(self, transactional_id: str) -> None:

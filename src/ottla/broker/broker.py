@@ -12,21 +12,17 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.administration import LocalAdministration, NewTopic
 from ottla.broker.batches.inflating import Inflating
 from ottla.broker.configs.layers import BrokerConfigs
-from ottla.broker.configs.static import cluster_settings, security_settings, share_settings, static_settings
+from ottla.broker.configs.static import all_static_settings
 from ottla.broker.coordinators.groups import GroupCoordinator
 from ottla.broker.coordinators.producer_ids import ProducerIds
 from ottla.broker.requests.dispatch import Dispatcher
 from ottla.broker.requests.fetch_sessions import FetchSessions
 from ottla.broker.security.security import Security
+from ottla.broker.topic_defaults import topic_defaults
 from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import (
-    AUDIT,
-    AUDIT_CONFIGS,
-    CONSUMER_OFFSETS,
-    INTERNAL_TOPIC_CONFIGS,
     INTERNAL_TOPICS,
     SHARE_GROUP_STATE,
-    SHARE_GROUP_STATE_CONFIGS,
     TRANSACTION_STATE,
     Topics,
 )
@@ -49,15 +45,15 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.transactions import TransactionCoordinator
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
-    from ottla.broker.interfaces.protocol_servers import ShardDoor
+    from ottla.broker.interfaces.protocol_servers import ShardServer
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.context import Client
     from ottla.broker.settings import Settings
     from ottla.broker.share.service import ShareService
-    from ottla.broker.startup_wait import Settling
+    from ottla.broker.startup_wait import StartupWait
     from ottla.broker.topics import TopicState
-    from ottla.broker.topology import Surroundings
+    from ottla.broker.topology import Topology
     from ottla.broker.tracing import Tracing
     from ottla.broker.upkeep.compactor import Compactor
     from ottla.broker.upkeep.key_rotation import KeyRotation
@@ -87,13 +83,13 @@ class Broker:
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
         self.catalog: Catalog
-        self.surroundings: Surroundings
+        self.topology: Topology
         self.administration: Administration
         self.cluster: JoinedCluster | None = None
         self.replication: Replication | None = None
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
-        self.settling: Settling | None = None
+        self.startup_wait: StartupWait | None = None
         """For a cluster node: delays requests about the cluster until it is known."""
         self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
@@ -124,10 +120,9 @@ class Broker:
         self.maintenance = Maintenance(self)
         self.faults: Faults | None = None
         """Fault injection hooks; None in production."""
-        self.shard_door: ShardDoor | None = None
+        self.shard_server: ShardServer | None = None
         self.http_address: Address | None = None
-        """The address of the HTTP server, if there is one."""
-        """Set by the DMQP server."""
+        """Both set by the servers of these protocols, if they run."""
         self.security.start()
         if self.cluster is not None:
             self.replicate(self.cluster)
@@ -147,14 +142,14 @@ class Broker:
         self.catalog = SqliteCatalog.open(folder, self._sealer, must_be_sealed=self.data_dir.has_sealed_catalog)
         undoing.callback(self.catalog.close)
         self.data_dir.note_sealed_catalog()
-        self.surroundings = Alone(self)
+        self.topology = Alone(self)
         self.administration = LocalAdministration(self)
         return is_new_catalog
 
     def _open_member(self, undoing: ExitStack) -> bool:
         """In a cluster, topics are in the shared catalog, and never adopted from a folder."""
         from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
-        from ottla.broker.startup_wait import Settling
+        from ottla.broker.startup_wait import StartupWait
         from ottla.broker.topology import Together
 
         membership = Membership(self.settings, None if self.inherited is None else self.inherited.catalog)
@@ -169,8 +164,8 @@ class Broker:
         )
         undoing.callback(self.data_dir.close)
         self.cluster = membership.cluster(self.data_dir)
-        self.surroundings = Together(self, self.cluster)
-        self.settling = Settling(self.cluster, 1 if self.inherited is None else self.inherited.nodes)
+        self.topology = Together(self, self.cluster)
+        self.startup_wait = StartupWait(self.cluster, 1 if self.inherited is None else self.inherited.nodes)
         self.administration = ClusterAdministration(self, self.cluster, membership.catalog)
         self._soon = SoonCreated(self)
         self._following = CatalogFollower(self, membership.catalog)
@@ -265,8 +260,8 @@ class Broker:
             except BaseException:
                 await self._halt()
                 raise
-            if self.settling is not None:
-                self.settling.joined()
+            if self.startup_wait is not None:
+                self.startup_wait.joined()
 
     async def _recover(self) -> None:
         """After a crash every log is recovered before requests are served, so that none waits for it later."""
@@ -341,29 +336,12 @@ class Broker:
         if self.cluster is not None:
             self.create_topic_soon(name)
             raise LeaderNotAvailable(f"topic {name} is being created")
-        partitions, configs = self.usual(name, partitions, configs)
+        partitions, configs = topic_defaults(self.settings, name, partitions, configs)
         return self.topics.create(name, partitions, configs, is_internal=name in INTERNAL_TOPICS)
 
     def create_topic_soon(self, name: str) -> None:
         if self._soon is not None:
             self._soon.create(NewTopic(name))
-
-    def usual(
-        self, name: str, partitions: int | None, configs: Mapping[str, str] | None
-    ) -> tuple[int, Mapping[str, str]]:
-        """The defaults of a new topic with this name."""
-        if name == CONSUMER_OFFSETS:
-            partitions = partitions or self.config.offsets_topic_partitions
-        if name == TRANSACTION_STATE:
-            partitions = partitions or self.settings.transactions.state_topic_partitions
-        if name == SHARE_GROUP_STATE:
-            partitions = partitions or self.settings.share.state_topic_partitions
-            configs = configs or SHARE_GROUP_STATE_CONFIGS
-        if name == AUDIT:
-            partitions, configs = partitions or 1, configs or AUDIT_CONFIGS
-        if configs is None:
-            configs = INTERNAL_TOPIC_CONFIGS if name in INTERNAL_TOPICS else {}
-        return partitions or self.config.default_partitions, configs
 
     @property
     def default_replication_factor(self) -> int:
@@ -388,8 +366,8 @@ class Broker:
             self.share.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
-        if self.shard_door is not None:
-            self.shard_door.topic_deleted(state.name)
+        if self.shard_server is not None:
+            self.shard_server.topic_deleted(state.name)
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of this broker, or of all brokers."""
@@ -416,12 +394,7 @@ class Broker:
         return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        static = static_settings(
-            self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
-        )
-        static |= share_settings(self.settings.share) | security_settings(self.settings.security, self.settings.net)
-        if self.cluster is not None:
-            static |= cluster_settings(self.settings.cluster)
+        static = all_static_settings(self.settings, address, is_member=self.cluster is not None)
         is_encrypted = self.settings.encryption.is_on
         node_id = self.config.node_id
         return BrokerConfigs.of(self.catalog.view, node_id, self.settings.log, static, is_encrypted=is_encrypted)

@@ -9,6 +9,7 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ottla.broker.topic_defaults import topic_defaults
 from ottla.broker.topics import INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from ottla.broker.topology import ANY_ADDRESS
 from ottla.cluster.catalog_nodes import Layout
@@ -227,7 +228,7 @@ class ClusterAdministration:
 
     async def create_topic(self, wanted: NewTopic, timeout_ms: int) -> TopicState:
         is_internal = wanted.name in INTERNAL_TOPICS
-        partitions, configs = self._broker.usual(wanted.name, wanted.partitions, wanted.configs)
+        partitions, configs = topic_defaults(self._broker.settings, wanted.name, wanted.partitions, wanted.configs)
         usual = self._cluster.config.default_replication_factor
         if is_internal:
             usual = self._cluster.config.internal_replication_factor

@@ -25,7 +25,7 @@ _MOST_S: Final = 10.0
 """After this time the current state is returned, even without a controller."""
 
 
-class Settling:
+class StartupWait:
     def __init__(self, cluster: Cluster, least_nodes: int) -> None:
         self._cluster = cluster
         self._least_nodes = least_nodes

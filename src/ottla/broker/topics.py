@@ -28,27 +28,6 @@ TRANSACTION_STATE: Final = "__transaction_state"
 SHARE_GROUP_STATE: Final = "__share_group_state"
 AUDIT: Final = "__ottla_audit"
 INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, AUDIT})
-INTERNAL_TOPIC_CONFIGS: Final = {
-    "cleanup.policy": "compact",
-    "compression.type": "producer",
-    "segment.bytes": str(100 << 20),
-}
-"""The settings with which Kafka creates them."""
-SHARE_GROUP_STATE_CONFIGS: Final = {
-    "cleanup.policy": "delete",
-    "compression.type": "producer",
-    "max.message.bytes": str(16 << 20),
-    "retention.bytes": "-1",
-    "retention.ms": "-1",
-    "segment.bytes": str(100 << 20),
-}
-"""Its records depend on each other, so its writer deletes the oldest ones."""
-AUDIT_CONFIGS: Final = {
-    "cleanup.policy": "delete",
-    "compression.type": "producer",
-    "retention.ms": str(365 * 24 * 3600 * 1000),
-    "segment.bytes": str(100 << 20),
-}
 _CLUSTER_METADATA: Final = "__cluster_metadata"
 """The log of Kafka's controllers, whose folder looks like a partition's."""
 

@@ -43,7 +43,7 @@ class Placed(NamedTuple):
     """Replicas outside the ISR that have all committed records (KIP-966)."""
 
 
-class Surroundings(Protocol):
+class Topology(Protocol):
     @property
     def controller_id(self) -> int: ...
 

@@ -13,7 +13,7 @@ from ottla.groups.actions import AnswerJoin, AnswerSync, MemberExpired, Persist,
 from ottla.groups.deadlines import Deadlines, Phase
 from ottla.groups.formats import GroupMetadataValue, MemberMetadata
 from ottla.groups.members import Member, Members
-from ottla.groups.states import FOLLOWS, State
+from ottla.groups.states import ALLOWED_PREDECESSORS, State
 from ottla.groups.subscription import CONSUMER_PROTOCOL, topics_in
 from ottla.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.wire.messages.sync_group import SyncGroupResponse
@@ -274,7 +274,7 @@ class Rebalance:
         return Persist(self.group_id, value)
 
     def _move_to(self, state: State, now_ms: int) -> None:
-        if self.state not in FOLLOWS[state]:
+        if self.state not in ALLOWED_PREDECESSORS[state]:
             raise AssertionError(f"group {self.group_id} cannot change from {self.state} to {state}")
         self.state = state
         self.state_since_ms = now_ms

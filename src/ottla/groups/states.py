@@ -31,7 +31,7 @@ class State(StrEnum):
     DEAD = "Dead"
 
 
-FOLLOWS: Final[Mapping[State, frozenset[State]]] = {
+ALLOWED_PREDECESSORS: Final[Mapping[State, frozenset[State]]] = {
     State.EMPTY: frozenset({State.PREPARING_REBALANCE}),
     State.PREPARING_REBALANCE: frozenset({State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE}),
     State.COMPLETING_REBALANCE: frozenset({State.PREPARING_REBALANCE}),

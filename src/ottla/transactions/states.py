@@ -45,7 +45,7 @@ class State(IntEnum):
 
 _IDLE_FOLLOWED_BY: Final = frozenset({State.EMPTY, State.ONGOING, State.PREPARE_ABORT})
 
-FOLLOWS: Final[Mapping[State, frozenset[State]]] = {
+ALLOWED_PREDECESSORS: Final[Mapping[State, frozenset[State]]] = {
     State.EMPTY: _IDLE_FOLLOWED_BY,
     State.ONGOING: frozenset({State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT}),
     State.PREPARE_COMMIT: frozenset({State.COMPLETE_COMMIT}),

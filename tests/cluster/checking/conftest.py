@@ -1,4 +1,4 @@
-"""Surroundings that several kinds of load are tried in."""
+"""Topology that several kinds of load are tried in."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.peers.transaction_requests import TransactionLines
+from ottla.broker.peers.transaction_requests import TransactionRequests
 from ottla.cli.main import main
 from ottla.core.errors import ErrorCode
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
     from ottla.records.control import EndMarker
 
-_write_markers = TransactionLines.write_markers
+_write_markers = TransactionRequests.write_markers
 
 
 async def _all_but_one(
-    lines: TransactionLines,
+    lines: TransactionRequests,
     node: int,
     producer: tuple[int, int],
     marker: EndMarker,
@@ -30,5 +30,5 @@ async def _all_but_one(
 
 
 if __name__ == "__main__":
-    TransactionLines.write_markers = _all_but_one  # type: ignore[method-assign]
+    TransactionRequests.write_markers = _all_but_one  # type: ignore[method-assign]
     main()

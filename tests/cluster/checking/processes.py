@@ -34,7 +34,7 @@ _LOOK_AGAIN_S: Final = 0.05
 SESSION_MS: Final = 2_000
 
 
-class Surroundings(NamedTuple):
+class Topology(NamedTuple):
     """What is different about the machine of each node."""
 
     links: SlowLinks | None = None
@@ -52,17 +52,17 @@ class Node:
         zookeeper: str,
         module: str,
         network: Network | None,
-        surroundings: Surroundings,
+        topology: Topology,
     ) -> None:
         self.number = number
-        self.clock = ShiftedClock(folder, number) if surroundings.has_own_clocks else None
-        self._settings = surroundings.settings
+        self.clock = ShiftedClock(folder, number) if topology.has_own_clocks else None
+        self._settings = topology.settings
         self.host = "127.0.0.1" if network is None else network.address(number)
         self._inside = () if network is None else network.inside(number)
         self.folder = folder / f"node-{number}"
         self.log_path = folder / f"node-{number}.log"
         self.port = free_port()
-        links = surroundings.links
+        links = topology.links
         self._told_port = self.port if links is None else links.to(self.host, self.port)
         self._zookeeper = zookeeper
         self._module = module
@@ -151,13 +151,13 @@ class Processes:
         zookeeper: str,
         module: str = "ottla",
         network: Network | None = None,
-        surroundings: Surroundings = Surroundings(),  # noqa: B008 - it never changes
+        topology: Topology = Topology(),  # noqa: B008 - it never changes
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.network = network
-        self.links = surroundings.links
+        self.links = topology.links
         self.nodes = {
-            number: Node(folder, number, zookeeper, module, network, surroundings) for number in range(1, _COUNT + 1)
+            number: Node(folder, number, zookeeper, module, network, topology) for number in range(1, _COUNT + 1)
         }
 
     def __enter__(self) -> Processes:

@@ -18,7 +18,7 @@ from .faults import Faults
 from .load import PlainWriter
 from .moves import FACTOR, move_redirect_and_cancel_under_kills
 from .pauses import PAUSES
-from .processes import Cluster, Processes, Surroundings
+from .processes import Cluster, Processes, Topology
 from .slow_links import SlowLinks
 from .trying import Shape, found_wrong
 
@@ -134,7 +134,7 @@ def test_so_it_is_when_the_disk_of_a_follower_is_full(on_small_disks: Cluster, t
 def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     with SlowLinks() as links:
         zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-{os.getpid()}"
-        with Processes(tmp_path / "cluster", zookeeper, surroundings=Surroundings(links=links)) as processes:
+        with Processes(tmp_path / "cluster", zookeeper, topology=Topology(links=links)) as processes:
             cluster = Cluster(processes, zookeeper_server)
             assert found_wrong(cluster, tmp_path, Faults.slow_all_links) == []
 
@@ -144,10 +144,10 @@ def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_pat
 def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     zookeeper = f"{zookeeper_server.address}/clocks-{os.getpid()}"
     # By a clock that jumps, all but the newest segment would be too old.
-    often = Surroundings(has_own_clocks=True, settings=("broker.retention_check_interval_ms=200",))
+    often = Topology(has_own_clocks=True, settings=("broker.retention_check_interval_ms=200",))
     young = {"retention.ms": "1800000", "internal.segment.bytes": "16384"}
     try:
-        with Processes(tmp_path / "cluster", zookeeper, surroundings=often) as processes:
+        with Processes(tmp_path / "cluster", zookeeper, topology=often) as processes:
             cluster = Cluster(processes, zookeeper_server)
             assert found_wrong(cluster, tmp_path, Faults.jump_clocks, Shape(configs=young)) == []
             segments = list((tmp_path / "cluster").glob("node-1/jump_clocks-0/*.log"))

@@ -16,7 +16,7 @@ from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, Descri
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 from .copies import Copies
-from .processes import Processes, Surroundings, until
+from .processes import Processes, Topology, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ def test_a_follower_does_not_inherit_the_high_watermark_of_a_deleted_topic(
     zookeeper_server: ZooKeeperServer, tmp_path: Path
 ) -> None:
     zookeeper = f"{zookeeper_server.address}/again-{os.getpid()}"
-    with Processes(tmp_path / "cluster", zookeeper, surroundings=Surroundings(settings=PATIENT)) as processes:
+    with Processes(tmp_path / "cluster", zookeeper, topology=Topology(settings=PATIENT)) as processes:
         follower, at = processes.nodes[2], TopicPartition("again", 0)
         Copies(processes, "again", [1, 2, 3]).write(50)
         until(lambda: read_offsets(follower.folder / HIGH_WATERMARKS).get(at) == 50, "a checkpoint")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .clocks import NoCompiler
-from .processes import Cluster, Processes, Surroundings
+from .processes import Cluster, Processes, Topology
 from .slow_links import SlowLinks
 from .stories import Stories
 from .story_checker import broken_promises
@@ -99,7 +99,7 @@ def test_so_it_is_when_the_network_fails(
 def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     with SlowLinks() as links:
         zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-transactions-{os.getpid()}"
-        with Processes(tmp_path / "cluster", zookeeper, surroundings=Surroundings(links=links)) as processes:
+        with Processes(tmp_path / "cluster", zookeeper, topology=Topology(links=links)) as processes:
             cluster = Cluster(processes, zookeeper_server)
             assert found_wrong(cluster, tmp_path, MIXED, TransactionFaults.slow_all_links) == []
 
@@ -108,9 +108,9 @@ def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_pat
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     zookeeper = f"{zookeeper_server.address}/clocks-of-transactions-{os.getpid()}"
-    own = Surroundings(has_own_clocks=True)
+    own = Topology(has_own_clocks=True)
     try:
-        with Processes(tmp_path / "cluster", zookeeper, surroundings=own) as processes:
+        with Processes(tmp_path / "cluster", zookeeper, topology=own) as processes:
             cluster = Cluster(processes, zookeeper_server)
             assert found_wrong(cluster, tmp_path, MIXED, TransactionFaults.jump_clocks) == []
     except NoCompiler as missing:
@@ -124,9 +124,9 @@ def test_a_coordinator_that_answers_before_it_has_replicated_is_caught(
 ) -> None:
     zookeeper = f"{zookeeper_server.address}/rash-{os.getpid()}"
     # One coordinator for all of them: several transactions are to be at the same point when it dies.
-    alone = Surroundings(settings=("transactions.state_topic_partitions=1",))
+    alone = Topology(settings=("transactions.state_topic_partitions=1",))
     rash = "tests.cluster.checking.rash"
-    with Processes(tmp_path / "cluster", zookeeper, module=rash, surroundings=alone) as processes:
+    with Processes(tmp_path / "cluster", zookeeper, module=rash, topology=alone) as processes:
         happens = TransactionFaults.kill_coordinator_of_frozen_followers
         wrong = found_wrong(Cluster(processes, zookeeper_server), tmp_path, [PausingWorker] * 6, happens)
 

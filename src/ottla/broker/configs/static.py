@@ -26,6 +26,13 @@ _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _USUAL: Final = Settings().completed(is_member=False)
 
 
+def all_static_settings(settings: Settings, address: Address, *, is_member: bool) -> dict[str, str]:
+    """Those of all parts of the broker; with `is_member`, of a node of a cluster as well."""
+    static = static_settings(settings.broker, settings.net, settings.groups, address, settings.transactions)
+    static |= share_settings(settings.share) | security_settings(settings.security, settings.net)
+    return static | cluster_settings(settings.cluster) if is_member else static
+
+
 def static_settings(
     broker: BrokerConfig,
     net: NetConfig,

@@ -89,7 +89,7 @@ class MarkerDelivery:
         """Partitions without a leader are omitted."""
         found: dict[int, list[TopicPartition]] = {}
         for at in sorted(places):
-            placed = self._broker.surroundings.placed(self._broker.topics.by_name[at.topic], at.partition)
+            placed = self._broker.topology.placed(self._broker.topics.by_name[at.topic], at.partition)
             if placed.error_code is ErrorCode.NONE:
                 found.setdefault(placed.leader, []).append(at)
         return found

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
-    from ottla.broker.peers.transaction_requests import TransactionLines
+    from ottla.broker.peers.transaction_requests import TransactionRequests
     from ottla.core.ids import TopicPartition
     from ottla.transactions.config import TransactionConfig
     from ottla.transactions.decisions import Change
@@ -57,12 +57,12 @@ class TransactionCoordinator:
         """The last record of an id, while it is not known to be safe."""
 
     @cached_property
-    def lines(self) -> TransactionLines:
+    def lines(self) -> TransactionRequests:
         """Connections to the other brokers of a cluster."""
-        from ottla.broker.peers.transaction_requests import TransactionLines  # not needed by a standalone broker
+        from ottla.broker.peers.transaction_requests import TransactionRequests  # not needed by a standalone broker
 
         assert self._broker.replication is not None  # noqa: S101 - for mypy: asked for in a cluster alone
-        return TransactionLines(self._broker.replication)
+        return TransactionRequests(self._broker.replication)
 
     def now_ms(self) -> int:
         return self._broker.steady_clock.now_ms()

@@ -30,10 +30,10 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: C
         error_code=ErrorCode.NONE,
         endpoint_type=_BROKERS,
         cluster_id=broker.cluster_id,
-        controller_id=broker.surroundings.controller_id,
+        controller_id=broker.topology.controller_id,
         brokers=tuple(
             DescribeClusterBroker(broker_id=each.id, host=each.host, port=each.port, rack=each.rack)
-            for each in broker.surroundings.brokers(context.connection)
+            for each in broker.topology.brokers(context.connection)
         ),
         cluster_authorized_operations=operations,
     )

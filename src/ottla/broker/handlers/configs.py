@@ -127,7 +127,7 @@ def list_config_resources(
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=())
     names: dict[int, Iterable[str]] = {
         _GROUP: (one.name for one in broker.catalog.view.configs if one.scope is ConfigScope.GROUP),
-        _BROKER: (str(one.id) for one in broker.surroundings.brokers(context.connection)),
+        _BROKER: (str(one.id) for one in broker.topology.brokers(context.connection)),
         _TOPIC: broker.topics.by_name,
     }
     found = tuple(

@@ -73,7 +73,7 @@ async def _create(
     try:
         broker.topics.check_new(topic.name)
         configs = new_topic_configs(broker.configs, topic.configs)
-        partitions = placement.count_of(topic, broker.config.default_partitions, broker.surroundings.node_ids)
+        partitions = placement.count_of(topic, broker.config.default_partitions, broker.topology.node_ids)
         if topic.name not in INTERNAL_TOPICS:
             broker.topic_limits.check_room(partitions)
         factor = placement.factor_of(topic)
@@ -142,7 +142,7 @@ def _growable(broker: Broker, topic: CreatePartitionsTopic) -> TopicState:
     if state.entry.is_internal:
         # The partition of a group depends on their number: existing state would not be found again.
         raise InvalidPartitions(f"The number of partitions of '{topic.name}' cannot be changed.")
-    placement.check_growth(topic, len(state.partitions), broker.surroundings.node_ids)
+    placement.check_growth(topic, len(state.partitions), broker.topology.node_ids)
     return state
 
 

@@ -68,7 +68,7 @@ def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> C
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         message = f"the partition of {topic} with {key} is damaged; see the broker's log"
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
-    found = broker.surroundings.coordinator_of(topic, key, context.connection)
+    found = broker.topology.coordinator_of(topic, key, context.connection)
     if found is None:
         error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} currently has no coordinator"
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)

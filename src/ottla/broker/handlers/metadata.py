@@ -95,10 +95,10 @@ def _response(
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=each.id, host=each.host, port=each.port, rack=each.rack)
-            for each in broker.surroundings.brokers(context.connection)
+            for each in broker.topology.brokers(context.connection)
         ),
         cluster_id=broker.cluster_id,
-        controller_id=broker.surroundings.controller_id,
+        controller_id=broker.topology.controller_id,
         topics=tuple(topics),
         cluster_authorized_operations=ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
     )
@@ -141,7 +141,7 @@ def _described(broker: Broker, state: TopicState) -> MetadataResponseTopic:
         topic_id=state.raw_id,
         is_internal=state.entry.is_internal,
         partitions=tuple(
-            _partition(index, broker.surroundings.placed(state, index)) for index in range(len(state.partitions))
+            _partition(index, broker.topology.placed(state, index)) for index in range(len(state.partitions))
         ),
     )
 

@@ -113,7 +113,7 @@ def _moving(broker: Broker, name: str, indexes: Iterable[int]) -> list[OngoingPa
         )
         for index in indexes
         if 0 <= index < len(state.partitions)
-        and ((placed := broker.surroundings.placed(state, index)).adding or placed.removing)
+        and ((placed := broker.topology.placed(state, index)).adding or placed.removing)
     ]
 
 

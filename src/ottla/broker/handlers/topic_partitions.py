@@ -84,7 +84,7 @@ def _page(
 
 
 def _described(broker: Broker, state: TopicState, shown: Sequence[Partition]) -> DescribeTopicPartitionsResponseTopic:
-    placed = [(each.at.partition, broker.surroundings.placed(state, each.at.partition)) for each in shown]
+    placed = [(each.at.partition, broker.topology.placed(state, each.at.partition)) for each in shown]
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=state.name,

@@ -111,7 +111,7 @@ def _share_out(broker: Broker, partitions: Iterable[Partition]) -> tuple[list[Pa
 def node_to_ask(broker: Broker, partition: Partition) -> int:
     """Its leader; this node if it has none, or there is no cluster."""
     leader, _ = partition.leader
-    return leader if leader in broker.surroundings.node_ids else broker.config.node_id
+    return leader if leader in broker.topology.node_ids else broker.config.node_id
 
 
 async def _offsets(

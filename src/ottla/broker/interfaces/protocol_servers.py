@@ -53,7 +53,7 @@ class ShardStats:
         times.total_ns += count * elapsed_ns
 
 
-class ShardDoor(Protocol):
+class ShardServer(Protocol):
     """Raises ApiError."""
 
     lease_ms: int

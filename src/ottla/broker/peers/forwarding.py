@@ -175,7 +175,7 @@ def _not_produced(request: ProduceRequest, away: NodeAway) -> ProduceResponse:
 
 def _coordinator(broker: Broker, key: str, client: LocalClient, topic: str = CONSUMER_OFFSETS) -> int:
     """The coordinator; this node if there is none: its handler reports the error."""
-    coordinator = broker.surroundings.coordinator_of(topic, key, client)
+    coordinator = broker.topology.coordinator_of(topic, key, client)
     return broker.config.node_id if coordinator is None else coordinator.id
 
 
@@ -202,7 +202,7 @@ def _by_transactional_id(broker: Broker, request: _OfTransaction, client: LocalC
 
 
 def _all_nodes(broker: Broker, request: object, client: LocalClient) -> Parts:  # noqa: ARG001
-    return dict.fromkeys(broker.surroundings.node_ids, request)
+    return dict.fromkeys(broker.topology.node_ids, request)
 
 
 def _joined(field: str) -> Callable[[list[Any]], Any]:

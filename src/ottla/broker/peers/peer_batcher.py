@@ -34,7 +34,7 @@ class NodeUnreachable(ApiError):
     code = ErrorCode.NETWORK_EXCEPTION
 
 
-class NodeLines(Generic[ItemT, ResultT]):
+class PeerBatcher(Generic[ItemT, ResultT]):
     def __init__(self, replication: Replication, purpose: str, exchange: Exchange[ItemT, ResultT]) -> None:
         self._replication = replication
         self._purpose = purpose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.peers.peer_batcher import NodeLines
+from ottla.broker.peers.peer_batcher import PeerBatcher
 from ottla.client.errors import raise_for
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from ottla.records.control import EndMarker
 
 
-class TransactionLines:
+class TransactionRequests:
     def __init__(self, replication: Replication) -> None:
-        self._markers = NodeLines(replication, "markers", _write_markers)
+        self._markers = PeerBatcher(replication, "markers", _write_markers)
         # Separate from markers, which wait for replication.
-        self._memberships = NodeLines(replication, "membership", _ask_membership)
+        self._memberships = PeerBatcher(replication, "membership", _ask_membership)
 
     async def close(self) -> None:
         await self._markers.close()

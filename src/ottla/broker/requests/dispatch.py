@@ -144,8 +144,8 @@ class Dispatcher:
         """The same without ACLs, quotas and audit, for internal requests of the broker."""
         served = _served(api)
         found = served.load_handler()
-        if self._broker.settling is not None and served.waits_for_cluster:
-            found = self._broker.settling.around(found)
+        if self._broker.startup_wait is not None and served.waits_for_cluster:
+            found = self._broker.startup_wait.around(found)
         if self._broker.replication is not None and served.forward is not None:
             from ottla.broker.peers.forwarding import forwarding
 

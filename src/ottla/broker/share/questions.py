@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.coordinators.placement import coordinator_in
 from ottla.broker.interfaces.in_process_requests import raise_refusal
-from ottla.broker.peers.peer_batcher import NodeLines
+from ottla.broker.peers.peer_batcher import PeerBatcher
 from ottla.broker.share import state_answers
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ErrorCode, LeaderNotAvailable
@@ -61,7 +61,7 @@ class StateQuestions:
     def __init__(self, broker: Broker, replication: Replication) -> None:
         self._broker = broker
         self._replication = replication
-        self._lines = NodeLines[Any, Any](replication, "share-state", _ask_all)
+        self._lines = PeerBatcher[Any, Any](replication, "share-state", _ask_all)
 
     async def close(self) -> None:
         await self._lines.close()

@@ -295,7 +295,7 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
         click.echo(
             f"ottla: DMQP on {config.host} without authentication: anyone who can reach it can push and pop", err=True
         )
-    broker.shard_door = door
+    broker.shard_server = door
     return door
 
 

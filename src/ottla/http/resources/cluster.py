@@ -131,7 +131,7 @@ def _roles(call: Call) -> Counter[tuple[str, int]]:
     found: Counter[tuple[str, int]] = Counter()
     for state in call.broker.topics.by_name.values():
         for index in range(len(state.partitions)):
-            placed = call.broker.surroundings.placed(state, index)
+            placed = call.broker.topology.placed(state, index)
             found["leads", placed.leader] += 1
             found.update(("holds", node) for node in placed.replicas)
             found.update(("in_sync", node) for node in placed.isr)

@@ -14,7 +14,7 @@ from ottla.http.framework.models import Done, Given, Struct
 from ottla.http.framework.problems import Problem
 
 if TYPE_CHECKING:
-    from ottla.broker.interfaces.protocol_servers import Exposed, ShardDoor
+    from ottla.broker.interfaces.protocol_servers import Exposed, ShardServer
     from ottla.http.framework.endpoints import Call
 
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -61,8 +61,8 @@ class Lease(Struct, frozen=True, kw_only=True):
     """Register again within this time to keep them."""
 
 
-def _door(call: Call) -> ShardDoor:
-    door = call.broker.shard_door
+def _door(call: Call) -> ShardServer:
+    door = call.broker.shard_server
     if door is None:
         raise Problem(409, "DMQP is not available on this broker", hint="Use a broker started with `ottla serve`.")
     return door

@@ -167,7 +167,7 @@ async def _shown(call: Call, state: TopicState) -> Topic:
 
 
 def _partition(call: Call, state: TopicState, partition: Partition, known: _Known) -> PartitionInfo:
-    placed = call.broker.surroundings.placed(state, partition.at.partition)
+    placed = call.broker.topology.placed(state, partition.at.partition)
     return PartitionInfo(
         partition=partition.at.partition,
         leader=placed.leader,
