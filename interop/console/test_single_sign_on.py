@@ -151,6 +151,25 @@ def test_an_expired_login_is_renewed_until_the_provider_refuses(page: Page, setu
             setup.provider.admin("PUT", f"/users/{user_id}", {"enabled": True})
 
 
+def test_logging_out_in_the_console_ends_the_session_at_the_provider(page: Page, setup: Setup) -> None:
+    log_in(page, "ann")
+    expect(page.get_by_role("link", name="sales-orders")).to_be_visible(timeout=PATIENCE_MS)
+    sessions = f"/users/{setup.provider.user_id('ann')}/sessions"
+    before = len(setup.provider.admin("GET", sessions))
+    with session_of(page, setup) as client:
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_role("link", name="Log in with single sign-on")).to_be_visible(timeout=PATIENCE_MS)
+        assert client.get("/v1/topics").status_code == 401
+    deadline = time.monotonic() + PATIENCE_S
+    while (
+        len(setup.provider.admin("GET", sessions)) != before - 1
+    ):  # the login form may appear before the browser leaves
+        assert time.monotonic() < deadline
+    expect(page.get_by_role("link", name="Log in with single sign-on")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("link", name="Log in with single sign-on").click()
+    expect(page.locator("#password")).to_be_visible(timeout=PATIENCE_MS)  # it asks for the password again
+
+
 def test_a_code_is_worthless_without_its_verifier(setup: Setup) -> None:
     config = setup.broker.embedded.broker.settings.security
     provider = Provider(config)

@@ -30,6 +30,8 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 VERBS = dict(verbs(program))
 LISTING = {
+    ("schema", "list"),
+    ("schema", "show"),
     ("acl", "list"),
     ("quota", "list"),
     ("role", "list"),
@@ -63,6 +65,7 @@ LISTING = {
     ("user", "list"),
 }
 DESTROYING = {
+    ("schema", "delete"),
     ("log", "repair"),
     ("acl", "delete"),
     ("quota", "delete"),

@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "record": Command("ottla.cli.messages.record", "Save the messages of TOPIC to FILE for `ottla replay`."),
     "replay": Command("ottla.cli.messages.replay", "Produce the messages of a FILE that `ottla record` wrote."),
     "role": Command("ottla.cli.security.role", "List roles, and change who has them."),
+    "schema": Command("ottla.cli.schemas.schema", "List, register, check and delete schemas of a registry."),
     "secure": Command("ottla.cli.security.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.server.serve", "Run the broker."),
     "token": Command("ottla.cli.security.token", "Create, renew, expire and list delegation tokens."),

@@ -17,6 +17,7 @@ from ottla import Producer
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.debezium import DebeziumFault, is_envelope, rows_in
 from ottla.spark.pipelines.definition import Source
+from ottla.spark.pipelines.formats.debezium_records import DebeziumFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +85,7 @@ def test_every_form_of_a_change_is_an_upsert_or_a_delete_of_its_row(spark: "Spar
     from ottla.spark.pipelines.parsing import bad_rows, good_rows
 
     flattened, records = FORMS[form]
-    source = Source(name="c", topics=("c",), format="debezium", schema=SCHEMA, nulls="delete", flattened=flattened)
+    source = Source(name="c", topics=("c",), format=DebeziumFormat(flattened=flattened), schema=SCHEMA, nulls="delete")
     rows = [(as_bytes(key), as_bytes(value), "c", 0, offset, None, None) for offset, (key, value) in enumerate(records)]
     raw = spark.createDataFrame(rows, RAW)
 
@@ -111,10 +112,9 @@ def test_a_change_with_an_event_time_far_ahead_is_a_dead_letter_and_a_delete_of_
     source = Source(
         name="c",
         topics=("c",),
-        format="debezium",
+        format=DebeziumFormat(flattened=is_flattened),
         schema="id bigint, at timestamp",
         nulls="delete",
-        flattened=is_flattened,
         event_time="at",
         max_event_time_ahead_ms=3_600_000,
     )
@@ -148,11 +148,8 @@ def test_what_is_no_change_of_a_row_is_told_with_the_reason(content: Any, reason
 
 
 def test_a_schema_is_inferred_from_the_rows_in_the_envelopes() -> None:
-    from ottla.spark.pipelines.sampling import inferred
-
-    source = Source(name="c", topics=("c",), format="debezium")
     values = [as_bytes(value) for _, value in with_schemas(FULL)]
-    assert inferred(source, values) == SCHEMA
+    assert DebeziumFormat().infer(values, 1000) == SCHEMA
     assert rows_in([as_bytes(flat({"id": 1}))], is_flattened=True) == [b'{"id": 1}']
     assert [is_envelope(value) for value in (*values[:1], b'{"id": 1}', None)] == [True, False, False]
 
@@ -231,7 +228,7 @@ def test_init_recognises_change_events_and_writes_a_file_that_is_valid(sink: str
     text = example("customers", "localhost:9092", [as_bytes(value) for _, value in FULL], sink, "customers")
     pipeline = parse_pipeline(text, tmp_path / "customers.toml", {})
 
-    assert pipeline.sources["customers"].format == "debezium"
+    assert pipeline.sources["customers"].format.name == "debezium"
     assert pipeline.sources["customers"].schema == SCHEMA
     assert pipeline.sinks[sink].changes.key == (() if sink in ("parquet", "console") else ("id",))
     assert "_deleted" in (pipeline.steps[0].sql or "")

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.definition import Pipeline, Source, StaticTable
+from ottla.spark.pipelines.formats.registry import FORMATS
 from ottla.spark.pipelines.keys import key_names
 from ottla.spark.pipelines.loading import load_pipeline, parse_pipeline
 from ottla.spark.pipelines.outline import outline
@@ -233,5 +234,5 @@ def test_the_documented_file_is_a_pipeline_and_every_key_is_documented() -> None
     assert isinstance(warehouse, IcebergSink)
     assert warehouse.storage.allow_http
     keys = [each.name for kind in (Source, StaticTable, StorageSettings) for each in fields(kind)]
-    keys += [name for kind in SINKS.built_in() for name in key_names(kind)]
+    keys += [name for kind in (*SINKS.built_in(), *FORMATS.built_in()) for name in key_names(kind)]
     assert [key for key in keys if key not in ("name", "of") and f"`{key.removesuffix('_ms')}`" not in page] == []

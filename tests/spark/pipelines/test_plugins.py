@@ -1,14 +1,21 @@
 """Sinks and formats of other packages: found by entry points, and what is reported if one cannot be used."""
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.conftest import Cluster
+from tests.spark.pipelines.conftest import Pipelines
+from tests.test_worked_examples import examples
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.definition import Source
+from ottla.spark.pipelines.formats.registry import FORMATS
 from ottla.spark.pipelines.keys import key_names
 from ottla.spark.pipelines.loading import parse_pipeline
 from ottla.spark.pipelines.outline import outline
@@ -16,6 +23,10 @@ from ottla.spark.pipelines.sinks.registry import SINKS
 from ottla.spark.pipelines.sinks.sink import Sink
 from ottla.spark.pipelines.stores.secrets import secrets_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Send = Callable[..., None]
 DOCS = Path(__file__).parents[3] / "docs" / "pipelines.md"
 SOURCE = '[source.orders]\nschema = "id bigint"\n'
 TOY = """
@@ -53,7 +64,30 @@ class Untyped(Sink, frozen=True, kw_only=True, tag="untyped"):
 class Other(Sink, frozen=True, kw_only=True, tag="another"):
     pass
 """
+FORMAT = """
+from ottla.spark.pipelines.formats.format import SourceFormat
+
+class Hex(SourceFormat, frozen=True, kw_only=True, tag="hex"):
+    prefix: str = ""
+
+    def check(self, source, fields):
+        if self.prefix and not self.prefix.endswith(":"):
+            fields.wrong("prefix", "must end with a colon")
+
+    def parsed(self, value, schema):
+        from pyspark.sql import functions as F
+        text = F.substring(value.cast("string"), len(self.prefix) + 1, 1000)
+        return F.from_json(F.try_to_binary(text, F.lit("hex")).cast("string"), schema)
+"""
+RAW = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "headers array<struct<key:string,value:binary>>"
+)
 ENTRY_POINTS = """
+[ottla.pipeline_formats]
+hex = toy_formats:Hex
+broken = toy_sinks_that_fail:Broken
+
 [ottla.pipeline_sinks]
 toy = toy_sinks:ToySink
 untyped = toy_sinks:Untyped
@@ -68,6 +102,7 @@ function = os.path:join
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Installs a package of plug-ins: its modules, and its entry points as an installer writes them."""
     (tmp_path / "toy_sinks.py").write_text(TOY)
+    (tmp_path / "toy_formats.py").write_text(FORMAT)
     (tmp_path / "toy_sinks_that_fail.py").write_text("import no_such_driver\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -79,7 +114,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
     install("toy-sinks")
     yield install  # type: ignore[misc]
-    sys.modules.pop("toy_sinks", None)
+    for module in ("toy_sinks", "toy_formats", "worked_example"):
+        sys.modules.pop(module, None)
 
 
 def sink(text: str) -> Sink:
@@ -157,7 +193,10 @@ def test_two_packages_with_the_same_kind_are_refused_and_built_in_kinds_cannot_b
 
 
 def test_every_built_in_kind_is_documented_with_its_keys() -> None:
-    page = DOCS.read_text("utf-8").partition("### Sinks: ")[2].partition("\n#")[0]
+    whole = DOCS.read_text("utf-8")
+    for format_ in FORMATS.built_in():
+        assert f"`{format_.__struct_config__.tag}`" in whole.partition("### Sources: ")[2].partition("\n#")[0]
+    page = whole.partition("### Sinks: ")[2].partition("\n#")[0]
     for kind in SINKS.built_in():
         name = kind.__struct_config__.tag
         [row] = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
@@ -173,7 +212,88 @@ def test_a_file_is_checked_without_spark_and_without_importing_other_kinds() -> 
         f"parse_pipeline({SOURCE!r} + '[sink.out]\\nkind = \"console\"', Path('shop.toml'), {{}});"
         "print('ottla.spark.pipelines.sinks.iceberg' in sys.modules);"
         "from ottla.spark.pipelines.sinks.registry import SINKS; list(SINKS.built_in());"
+        "from ottla.spark.pipelines.formats.registry import FORMATS; list(FORMATS.built_in());"
         "print([name for name in ('pyspark', 'deltalake', 'pyiceberg', 'psycopg', 'pyarrow') if name in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.split() == ["False", "[]"]
+
+
+def source(text: str) -> Source:
+    return parse_pipeline(f'[source.a]\n{text}\n[sink.out]\nkind = "console"', Path("/x.toml"), {}).sources["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'format = "hxe"',
+            "format: 'hxe' is not one of json, csv, avro, debezium, raw, broken, hex; did you mean hex?",
+        ),
+        (
+            'format = "broken"',
+            "the source format broken of toy-sinks (toy_sinks_that_fail:Broken) could not be",
+        ),
+        ('format = "hex"\nprefix = "0x"', "prefix: must end with a colon"),
+        ('format = "hex"\nprefx = "0x"', "prefx: no such key; did you mean prefix?"),
+        ('format = "json"\nprefix = "0x:"', "prefix: no such key"),
+    ],
+)
+@pytest.mark.usefixtures("package")
+def test_a_format_that_cannot_be_used_is_one_line_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        source(text)
+    [line] = str(wrong.value).splitlines()
+    assert said in line
+
+
+def test_keys_of_other_formats_have_no_effect_as_before() -> None:
+    assert source('framing = "confluent"').format.name == "json"
+    assert source('format = "avro"\noptions = { sep = ";" }').format.name == "avro"
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_records_in_a_format_of_another_package_become_rows_and_dead_letters(spark: "SparkSession") -> None:
+    from ottla.spark.pipelines.parsing import bad_rows, good_rows
+
+    made = source('format = "hex"\nprefix = "hex:"\nschema = "id bigint, city string"\ntopics = "orders"')
+    values = [b"hex:" + json.dumps({"id": 1, "city": "Prag"}).encode().hex().encode(), b"hex:zz", None]
+    raw = spark.createDataFrame([(None, value, "orders", 0, at, None, None) for at, value in enumerate(values)], RAW)
+
+    assert [(row.id, row.city, row._offset) for row in good_rows(raw, made).collect()] == [(1, "Prag", 0)]
+    told = [
+        {each.key: bytes(each.value or b"") for each in row.headers} for row in bad_rows(raw, made, "shop").collect()
+    ]
+    assert [each["ottla.error"] for each in told] == [b"not valid hex", b"the record has no value"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_the_worked_example_of_a_sink_writes_each_row_once_on_spark(
+    package: Callable[[str], None], pipelines: Pipelines, cluster: Cluster, send: Send, tmp_path: Path
+) -> None:
+    (tmp_path / "worked_example.py").write_text(examples()["lines"].code)
+    package("worked-example")
+    declared = "[ottla.pipeline_sinks]\nlines = worked_example:LinesSink\n"
+    (tmp_path / "worked_example-1.0.dist-info" / "entry_points.txt").write_text(declared)
+    topic = cluster.topic()
+    text = f"""
+[source.orders]
+topics = "{topic}"
+schema = "id bigint"
+dead_letters = "none"
+[sink.out]
+kind = "lines"
+path = "rows"
+"""
+    send(topic, [{"id": number} for number in range(3)])
+    assert pipelines.run(text).state == "finished"
+    send(topic, [{"id": 3}])
+    assert pipelines.run(text).state == "finished"
+
+    files = sorted((tmp_path / "rows").glob("*.jsonl"))
+    assert sorted(json.loads(line)["id"] for file in files for line in file.read_text().splitlines()) == [0, 1, 2, 3]
+    assert len(files) >= 2

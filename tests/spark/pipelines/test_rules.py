@@ -286,7 +286,7 @@ def test_an_example_is_a_pipeline(values: list[bytes], format_: str, sink: str) 
     pipeline = parse_pipeline(text, Path("/jobs/my.toml"), {"PGPASSWORD": "x"})
 
     [source] = pipeline.sources.values()
-    assert (source.name, source.topics, source.format) == ("my_orders", ("my-orders",), format_)
+    assert (source.name, source.topics, source.format.name) == ("my_orders", ("my-orders",), format_)
     assert [each.kind for each in pipeline.sinks.values()] == [sink]
     assert (source.event_time == "at") == (format_ == "json")
     assert f'# dead_letters = "{source.dead_letters}"' in text

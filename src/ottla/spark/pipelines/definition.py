@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from ottla.spark.pipelines.formats.json_records import JsonFormat
 from ottla.spark.pipelines.sinks.sink import NO_DEAD_LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ottla.spark.pipelines.formats.format import Nulls, SourceFormat
     from ottla.spark.pipelines.sinks.sink import Sink
 
-Format = Literal["json", "csv", "avro", "debezium", "raw"]
 
-FORMATS: Final = ("json", "csv", "avro", "debezium", "raw")
 META_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """What every parsed row has beside its own columns. Columns that begin so never reach a sink."""
 
@@ -24,7 +24,8 @@ META_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 class Source:
     name: str
     topics: tuple[str, ...]
-    format: Format = "json"
+    format: SourceFormat = field(default_factory=JsonFormat)
+    """How values are parsed; it has the keys that only this format has."""
     schema: str | None = None
     """Spark's DDL, or an Avro schema as JSON; None if it is inferred."""
     sample: int = 1000
@@ -36,27 +37,22 @@ class Source:
     max_event_time_ahead_ms: int | None = None
     """Records whose event time is further ahead of the record timestamp are dead letters."""
     dead_letters: str = NO_DEAD_LETTERS
-    nulls: Literal["dead-letter", "skip", "keep", "delete"] = "dead-letter"
+    nulls: Nulls = "dead-letter"
     key: tuple[str, ...] = ()
     """The columns that the record's key holds: those of a record without a value, which deletes its row."""
     max_per_batch: int | None = None
     fail_on_data_loss: bool = True
     archive: str = ""
     """Where the topics' past is, which is read as one with them."""
-    framing: Literal["none", "confluent"] = "none"
-    flattened: bool = False
-    """Debezium records are flat rows, as produced by its transformation ExtractNewRecordState."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Spark's own options of the format, such as sep."""
 
     @property
     def has_deletes(self) -> bool:
         """Whether its rows say of themselves that they delete."""
-        return self.format == "debezium" or self.nulls == "delete"
+        return self.format.has_deletes or self.nulls == "delete"
 
     @property
     def has_dead_letters(self) -> bool:
-        return self.format != "raw" and self.dead_letters != NO_DEAD_LETTERS
+        return self.format.has_schema and self.dead_letters != NO_DEAD_LETTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,12 +58,12 @@ def parse_pipeline(
     name = _name(top, file)
     folder = file.resolve().parent
     state = folder / top.text("state", f"{name}.state")
-    sources = _each(given, "source", mistakes, lambda key, fields: read_source(key, fields, name, folder))
+    storage = read_storage(top.inner("storage"), StorageSettings())
+    context = FileContext(pipeline=name, folder=folder, storage=storage)
+    sources = _each(given, "source", mistakes, lambda key, fields: read_source(key, fields, context))
     tables = _each(given, "table", mistakes, lambda key, fields: read_table(key, fields, folder))
     known = [*sources, *tables]
     steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, known))
-    storage = read_storage(top.inner("storage"), StorageSettings())
-    context = FileContext(pipeline=name, folder=folder, storage=storage)
     rows_of = [*sources, *steps]
     sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, rows_of, context))
     _check_whole(given, mistakes)

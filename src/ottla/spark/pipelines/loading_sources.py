@@ -4,45 +4,50 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import FORMATS, Source
+from ottla.spark.pipelines.definition import Source
 from ottla.spark.pipelines.fields import duration_ms, suggestion
+from ottla.spark.pipelines.formats.format import Nulls, SourceFormat
+from ottla.spark.pipelines.formats.json_records import JsonFormat
+from ottla.spark.pipelines.formats.registry import FORMATS
+from ottla.spark.pipelines.keys import Incomplete, key_names, read_keys
 from ottla.spark.pipelines.known_columns import beside_columns, known_columns
+from ottla.spark.pipelines.plugins import UnknownPlugin
 from ottla.spark.pipelines.sinks.sink import NO_DEAD_LETTERS
 from ottla.spark.pipelines.times import moment_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from ottla.spark.pipelines.fields import Fields
+    from ottla.spark.pipelines.keys import FileContext
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _INFER: Final = "infer"
-_NULLS: Final = ("dead-letter", "skip", "keep", "delete")
 
 
-def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Source:
+def read_source(name: str, fields: Fields, context: FileContext) -> Source:
+    format_ = _format(fields, context)
+    folder = context.folder
     source = Source(
         name=name,
         topics=_topics(name, fields),
-        format=fields.one_of("format", FORMATS, "json"),  # type: ignore[arg-type]
+        format=format_,
         schema=_schema(fields, folder),
         sample=fields.number("sample", 1000) or 1000,
         start=_start(fields),
         event_time=fields.text("event_time") or None,
         watermark=fields.text("watermark") or None,
         max_event_time_ahead_ms=fields.duration_ms("max_event_time_ahead", None),
-        dead_letters=fields.text("dead_letters", f"{pipeline}.dead-letters"),
-        nulls=fields.one_of("nulls", _NULLS, _usual_nulls(fields)),  # type: ignore[arg-type]
+        dead_letters=fields.text("dead_letters", f"{context.pipeline}.dead-letters"),
+        nulls=fields.one_of("nulls", get_args(Nulls), format_.default_nulls),  # type: ignore[arg-type]
         key=fields.names("key"),
         max_per_batch=fields.number("max_per_batch", None),
         fail_on_data_loss=fields.truth("fail_on_data_loss", default=True),
         archive=_archive(fields.text("archive"), folder),
-        flattened=fields.truth("flattened", default=False),
-        framing=fields.one_of("framing", ("none", "confluent"), "none"),  # type: ignore[arg-type]
-        options=fields.settings("options"),
     )
     _check_schema(source, fields)
     _check_time(source, fields)
@@ -50,6 +55,39 @@ def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Sourc
     if source.dead_letters != NO_DEAD_LETTERS and source.dead_letters in source.topics:
         fields.wrong("dead_letters", f"{source.dead_letters} is one of the topics that are read")
     return source
+
+
+def _format(fields: Fields, context: FileContext) -> SourceFormat:
+    """JSON if a mistake, which is reported, leaves none."""
+    name = fields.text("format", "json")
+    try:
+        kind = FORMATS.find(name)
+        keys = key_names(kind)
+    except ConfigError as refused:
+        fields.wrong("format", str(refused))
+        fields.know(*_keys_of_formats())
+        if not isinstance(refused, UnknownPlugin):
+            fields.know_all()
+        return JsonFormat()
+    _know_keys_of_other_formats(keys, fields)
+    try:
+        return kind(**read_keys(kind, fields, context, skipped=(), what=f"a source in {name}"))
+    except Incomplete:
+        return JsonFormat()
+
+
+def _keys_of_formats() -> set[str]:
+    """Of all built-in formats."""
+    return {key for kind in FORMATS.built_in() for key in key_names(kind)}
+
+
+def _know_keys_of_other_formats(own: Sequence[str], fields: Fields) -> None:
+    """They have no effect, except for one that changes what a record is."""
+    for key in ("framing", "options", "flattened"):
+        if key not in own and fields.has(key):
+            fields.know(key)
+            if key == "flattened" and fields.truth(key, default=False):
+                fields.wrong(key, 'needs format = "debezium"')
 
 
 def _archive(place: str, folder: Path) -> str:
@@ -92,11 +130,8 @@ def _start(fields: Fields) -> str:
 
 
 def _check_schema(source: Source, fields: Fields) -> None:
-    if source.format == "raw":
-        if source.schema is not None:
-            fields.wrong("schema", "raw records have the columns key, value and headers, and no schema")
-        return
-    if source.schema is None:
+    source.format.check(source, fields)
+    if source.schema is None or not source.format.has_schema:
         return
     try:
         named = known_columns(source)
@@ -133,21 +168,11 @@ def _check_time(source: Source, fields: Fields) -> None:
         fields.wrong("event_time", f"{source.event_time} is a {named[source.event_time]}, and must be a timestamp")
 
 
-def _usual_nulls(fields: Fields) -> str:
-    """A record of Debezium without a value follows the delete of its row, and may be all that compaction left of it."""
-    return "delete" if fields.text("format") == "debezium" else "dead-letter"
-
-
 def _check_deletes(source: Source, fields: Fields) -> None:
-    if source.flattened and source.format != "debezium":
-        fields.wrong("flattened", 'needs format = "debezium"')
-    if source.format == "debezium" and source.nulls not in ("delete", "skip"):
-        fields.wrong("nulls", "is delete or skip for records of Debezium")
     if source.key and source.nulls != "delete":
         fields.wrong("key", 'says what a record without a value deletes; it needs nulls = "delete"')
-    if source.nulls == "delete" and source.format == "raw":
-        fields.wrong("nulls", "raw records are not parsed; use value IS NULL in a step")
-    elif source.nulls == "delete" and source.format != "debezium" and not source.key:
+    is_parsed = source.format.has_schema and not source.format.has_deletes
+    if source.nulls == "delete" and is_parsed and not source.key:
         fields.wrong("nulls", 'delete needs key: the columns that the record\'s key holds, such as key = ["id"]')
     try:
         named = known_columns(source) or {}

@@ -33,8 +33,8 @@ def outline(
 
 def _source(source: Source) -> list[str]:
     start = shown(int(source.start)) if source.start.isdigit() else source.start
-    lines = [f"  source {source.name}: {source.format} from {', '.join(source.topics)}, from {start} on"]
-    if source.format != "raw":
+    lines = [f"  source {source.name}: {source.format.name} from {', '.join(source.topics)}, from {start} on"]
+    if source.format.has_schema:
         lines.append(f"    {source.schema or 'schema inferred from the first records, and then kept'}")
     if source.watermark is not None:
         lines.append(f"    late after {source.watermark} by {source.event_time or '_timestamp'}")

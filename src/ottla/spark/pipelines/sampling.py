@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 
 from ottla.core.errors import ConfigError
 from ottla.spark.link import link_to
-from ottla.spark.pipelines.avro import container_schema
-from ottla.spark.pipelines.changes.debezium import rows_in
-from ottla.spark.pipelines.inference import csv_schema, json_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,23 +54,10 @@ async def _is_behind(consumer: object, ends: Mapping[TopicPartition, int]) -> bo
 
 def with_schema(source: Source, kafka: Mapping[str, str]) -> Source:
     """The source with a schema that fits its first records, if it has none."""
-    if source.schema is not None or source.format == "raw":
+    if source.schema is not None or not source.format.has_schema:
         return source
     values = [record.value for record in first_records(kafka, source.topics, source.sample)]
     try:
-        return replace(source, schema=inferred(source, values))
+        return replace(source, schema=source.format.infer(values, source.sample))
     except ConfigError as wrong:
         raise ConfigError(f"[source.{source.name}] schema: {wrong}") from None
-
-
-def inferred(source: Source, values: Sequence[bytes | None]) -> str:
-    if source.format == "json":
-        return json_schema(values, source.sample)
-    if source.format == "debezium":
-        return json_schema(rows_in(values, is_flattened=source.flattened), source.sample)
-    if source.format == "csv":
-        return csv_schema(values, source.options, source.sample)
-    for value in values:
-        if value is not None and (schema := container_schema(value)) is not None:
-            return schema
-    raise ConfigError("Avro values do not say what they are unless each is a container file; write the schema")

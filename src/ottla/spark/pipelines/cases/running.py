@@ -62,7 +62,7 @@ def load_for_tests(file: Path) -> Pipeline:
         name: replace(source, schema=source.schema or pinned.get(name)) for name, source in pipeline.sources.items()
     }
     for source in sources.values():
-        if source.schema is None and source.format != "raw":
+        if source.schema is None and source.format.has_schema:
             raise ConfigError(
                 f"[source.{source.name}] schema: tests read no topics; write the schema, or run the pipeline once"
             )

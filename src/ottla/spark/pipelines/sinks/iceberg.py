@@ -26,7 +26,7 @@ class IcebergSink(MergingTableSink, frozen=True, kw_only=True, tag="iceberg"):
     names_partitions_by_folders: ClassVar[bool] = False
     summary: ClassVar[str] = (
         "an Iceberg table, by pyiceberg; its catalog is `path/catalog.db`, named `ottla`, "
-        "or any that `catalog` describes"
+        "or the one described by `catalog`"
     )
     abilities: ClassVar[Abilities] = Abilities(
         title="an Iceberg table",

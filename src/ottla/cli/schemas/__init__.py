@@ -1,0 +1,1 @@
+"""`ottla schema`: schemas of a registry."""

@@ -1,0 +1,44 @@
+"""`format = "json"`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from ottla.spark.pipelines.faults import JsonFault
+from ottla.spark.pipelines.formats.format import SourceFormat
+from ottla.spark.pipelines.inference import json_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column
+
+    from ottla.spark.pipelines.definition import Source
+    from ottla.spark.pipelines.formats.parser import Parser
+
+
+class JsonFormat(SourceFormat, frozen=True, kw_only=True, tag="json"):
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    """Spark's options of JSON."""
+
+    summary: ClassVar[str] = "a JSON object in each record"
+
+    def infer(self, values: Sequence[bytes | None], sample: int) -> str:
+        return json_schema(values, sample)
+
+    def parsed(self, value: Column, schema: str) -> Column:
+        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+        from ottla.spark.pipelines.formats.parser import text_options, with_corrupt
+
+        return F.from_json(value.cast("string"), with_corrupt(schema), text_options(self.options))
+
+    def fault(self, schema: str) -> JsonFault:
+        return JsonFault(schema)
+
+    def parser(self, source: Source) -> Parser:
+        from ottla.spark.pipelines.formats.parser import TextParser
+
+        return TextParser(source)
