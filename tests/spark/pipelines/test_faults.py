@@ -118,10 +118,12 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
         driver = Driver(file)
         written += chance.randint(1, 800)
         # Past this many rows somewhere in the middle of whatever it does.
-        wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())
-        assert driver.is_alive(), (tmp_path / "driver.log").read_text()
-        is_over.wait(chance.random() * 0.4)
-        driver.kill()
+        try:
+            wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())  # noqa: B023
+            assert driver.is_alive(), (tmp_path / "driver.log").read_text()
+            is_over.wait(chance.random() * 0.4)
+        finally:
+            driver.kill()
         written = count(cluster.servers, f"{topic}.out")
     is_over.set()
     loader.join()

@@ -101,10 +101,12 @@ def test_a_driver_that_is_killed_while_it_merges_leaves_what_the_records_say(
             describe(", note string")  # a column more, in the middle of it all
         driver = Driver(file)
         target = commits(tmp_path) + chance.randint(1, 4)
-        wait_until(lambda: commits(tmp_path) >= target or not driver.is_alive())  # noqa: B023 - called at once
-        assert driver.is_alive(), (tmp_path / "driver.log").read_text()
-        is_over.wait(chance.random() * 0.5)
-        driver.kill()
+        try:
+            wait_until(lambda: commits(tmp_path) >= target or not driver.is_alive())  # noqa: B023 - called at once
+            assert driver.is_alive(), (tmp_path / "driver.log").read_text()
+            is_over.wait(chance.random() * 0.5)
+        finally:
+            driver.kill()
     is_over.set()
     loader.join()
 

@@ -176,7 +176,7 @@ def password(  # noqa: PLR0913
 @user.command(
     epilog="""\b
 Examples:
-  ottla user expire ann               at once; open connections end, too
+  ottla user expire ann
   ottla user expire ann --in 30d
   ottla user expire ann --never
 """,
