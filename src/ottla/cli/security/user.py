@@ -186,7 +186,7 @@ Examples:
 @click.option("--never", is_flag=True, help="Do not let it expire.")
 @with_broker_options
 def expire(name: str, *, after: float | None, never: bool, reach: Reach) -> None:
-    """Change when a user's password expires."""
+    """Change when a user's password expires: at once, unless --in or --never is given. Open connections end, too."""
     if never and after is not None:
         raise OttlaError("give either --in or --never")
     expires_ms = 0 if never else _expires_ms(after or 0.0)
