@@ -12,7 +12,10 @@ from .contract import ANN
 def test_a_credential_does_not_show_its_secrets() -> None:
     shown = repr(ANN)
 
-    assert shown == "ScramCredential(user='ann', mechanism=<ScramMechanism.SCRAM_SHA_256: 1>, iterations=4096, expires_ms=None)"
+    assert (
+        shown
+        == "ScramCredential(user='ann', mechanism=<ScramMechanism.SCRAM_SHA_256: 1>, iterations=4096, expires_ms=None)"
+    )
 
 
 def test_entries_can_be_kept_in_sets_though_they_hold_maps() -> None:
