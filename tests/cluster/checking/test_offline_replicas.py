@@ -36,6 +36,11 @@ def create(processes: Processes, topic: str, configs: dict[str, str] | None = No
     created = admin.create_topics([NewTopic(topic, PARTITIONS, 3, config=configs or {})])
     created[topic].result(PATIENCE_S)
 
+    def is_known_everywhere() -> bool:
+        return all(len(told(node, topic)) == PARTITIONS for node in processes.nodes.values())
+
+    until(is_known_everywhere, "every node to know the topic")
+
 
 def told(node: Node, topic: str) -> dict[int, Any]:
     """What a node tells of each partition: leader, ISR, replicas that are offline."""
