@@ -88,7 +88,7 @@ def test_a_topic_that_is_not_there_is_said_in_the_brokers_words(console: Watched
     console.page.goto(f"{console.home}/#/topics/nothing-here")
 
     problem = console.page.get_by_role("alert")
-    expect(problem).to_contain_text("there is no topic 'nothing-here'")
+    expect(problem).to_contain_text("no topic 'nothing-here'")
     expect(problem).to_contain_text("UNKNOWN_TOPIC_OR_PARTITION")
 
 
