@@ -23,7 +23,15 @@ settings.load_profile("ottla")
 _TESTS = Path(__file__).parent
 _SPARK = _TESTS / "spark"
 _SLOW_FOLDERS = ("clients", "cluster", "faults", "hostile", "security", "simulation", "spark", "workers")
-_SLOW_FILES = ("test_crash.py", "test_mixed_groups.py", "test_restarts.py", "test_without_compiler.py")
+_SLOW_FILES = (
+    "test_crash.py",
+    "test_docs.py",
+    "test_log_model.py",
+    "test_mixed_groups.py",
+    "test_restarts.py",
+    "test_without_compiler.py",
+    "test_worked_examples.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
