@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cluster.nodes import PARTITIONS, TOPICS, from_json
+from ottla.cluster.state import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from ottla.cluster.builtin.tree import Tree
     from ottla.cluster.operations import Operation
 
-NOBODY = -1
 _PARTITION_DEPTH = 3
 
 
@@ -85,7 +85,7 @@ class Damage:
 
     def is_rightly_leaderless(self, place: Place) -> bool:
         """Only nodes were in sync that have lost their records since."""
-        return place.leader == NOBODY and self._ever_hit.issuperset(place.isr)
+        return place.leader == NO_NODE and self._ever_hit.issuperset(place.isr)
 
 
 class LeaderWatch:
@@ -101,7 +101,7 @@ class LeaderWatch:
             if operation.path.startswith(PARTITIONS + "/") and operation.path.count("/") == _PARTITION_DEPTH and data:
                 told = from_json(data)
                 key = operation.path, told["leader_epoch"]
-                if told["leader"] != NOBODY and self._leaders.setdefault(key, told["leader"]) != told["leader"]:
+                if told["leader"] != NO_NODE and self._leaders.setdefault(key, told["leader"]) != told["leader"]:
                     self.found.append(f"two leaders: {self._leaders[key]} and {told['leader']} of {key}")
                 if not told["isr"]:
                     self.found.append(f"nobody in sync: {key}")

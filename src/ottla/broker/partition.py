@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.batches.topic_rules import Intake
 from ottla.broker.requests.waiting import Waiters
-from ottla.broker.roles import ALL_REPLICAS, NO_EPOCH, NOBODY, Standalone
+from ottla.broker.roles import ALL_REPLICAS, NO_EPOCH, NO_NODE, Standalone
 from ottla.core.errors import FencedLeaderEpoch, OffsetOutOfRange, UnknownLeaderEpoch
 from ottla.storage.folder.closed_log import LogFacts
 
@@ -242,7 +242,7 @@ class Partition:
 
     def wait_for(self, follower: int) -> Waiters:
         """For a `ByteWait`: followers wait for appended records, consumers for committed ones."""
-        return self.waits if follower == NOBODY else self.role.waiters_of(follower)
+        return self.waits if follower == NO_NODE else self.role.waiters_of(follower)
 
     @property
     def leader_epochs(self) -> LeaderEpochs:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ottla.storage.partition_log import PartitionLog
 
 NO_EPOCH: Final = -1
-NOBODY: Final = -1
+NO_NODE: Final = -1
+"""As in `cluster.state`, which a broker without a cluster does not import."""
 ALL_REPLICAS: Final = -1
 """As `acks`: a record is acknowledged once all in-sync replicas have it."""
 
@@ -157,7 +158,7 @@ class Standalone(Role):
 
     is_here = True
     leads = True
-    leader = (NOBODY, NO_EPOCH)
+    leader = (NO_NODE, NO_EPOCH)
 
     @property
     def term(self) -> object:

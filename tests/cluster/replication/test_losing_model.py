@@ -7,20 +7,22 @@ import os
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from ottla.cluster.state import NO_NODE
 
+from .events import ReplicationEvents, node
 from .losing import LosingWorld
 from .world import NODES
 
 pytestmark = pytest.mark.timeout(1800)  # with many examples
 
-node = st.sampled_from(NODES)
 _EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "100"))
 
 
-class Losses(RuleBasedStateMachine):
+class Losses(ReplicationEvents):
+    world: LosingWorld
+
     def __init__(self) -> None:
         super().__init__()
         self.world = LosingWorld()
@@ -40,6 +42,11 @@ class Losses(RuleBasedStateMachine):
                     world.fetch(other, most=10)
                     world.receive(other)
 
+    @rule(number=node, most=st.integers(1, 4))
+    def a_follower_copies(self, number: int, most: int) -> None:
+        self.world.receive(number)
+        self.world.fetch(number, most)
+
     @rule(number=node, is_answered=st.booleans())
     def a_follower_falls_behind(self, number: int, is_answered: bool) -> None:  # noqa: FBT001
         world = self.world
@@ -57,31 +64,6 @@ class Losses(RuleBasedStateMachine):
             world.tick(600)
         world.write_proposal(leader, is_answered=is_answered)
 
-    @rule(number=node)
-    def a_record_is_produced(self, number: int) -> None:
-        self.world.append(number)
-
-    @rule(number=node, most=st.integers(1, 4))
-    def a_follower_copies(self, number: int, most: int) -> None:
-        self.world.receive(number)
-        self.world.fetch(number, most)
-
-    @rule(number=node)
-    def a_node_hears_of_the_newest_state(self, number: int) -> None:
-        self.world.learn(number)
-
-    @rule(ms=st.sampled_from([1, 400, 1500]))
-    def time_passes(self, ms: int) -> None:
-        self.world.tick(ms)
-
-    @rule(number=node, is_answered=st.booleans())
-    def a_change_of_the_isr_is_written(self, number: int, is_answered: bool) -> None:  # noqa: FBT001
-        self.world.write_proposal(number, is_answered=is_answered)
-
-    @rule(number=node, lost=st.integers(0, 3))
-    def a_node_is_killed(self, number: int, lost: int) -> None:
-        self.world.crash(number, high_watermark_lost=lost)
-
     @rule(number=node, entries=st.integers(1, 4))
     def a_machine_loses_power(self, number: int, entries: int) -> None:
         self.world.lose_power(number, entries)
@@ -95,20 +77,8 @@ class Losses(RuleBasedStateMachine):
         self.world.stop(number)
 
     @rule(number=node)
-    def a_session_ends(self, number: int) -> None:
-        self.world.expire(number)
-
-    @rule(number=node)
     def a_session_begins_again(self, number: int) -> None:
         self.world.register_again(number)
-
-    @rule(number=node)
-    def a_node_starts(self, number: int) -> None:
-        self.world.restart(number)
-
-    @rule(number=node)
-    def another_is_elected(self, number: int) -> None:
-        self.world.elect(number)
 
     @invariant()
     def no_committed_record_is_lost_while_a_replica_that_may_lead_has_it(self) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ottla.broker.roles import NOBODY
+from ottla.cluster.state import NO_NODE
 from ottla.core.errors import ApiError, CorruptMessage, ErrorCode, NotLeaderOrFollower
 from ottla.wire.internal_records import partition_for
 
@@ -80,7 +80,7 @@ class CoordinatorPlacement:
         if index in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         known = self._cluster.view.partition(state.entry.id, index)
-        is_led = known is None or known.leader != NOBODY
+        is_led = known is None or known.leader != NO_NODE
         return ErrorCode.NOT_COORDINATOR if is_led else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def _changed(self, change: ViewChange) -> None:

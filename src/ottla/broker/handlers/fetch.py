@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.requests.fetch_sessions import NO_SESSION, Plan
 from ottla.broker.requests.turns import FEW, Turns
 from ottla.broker.requests.waiting import ByteWait
-from ottla.broker.roles import NOBODY
+from ottla.broker.roles import NO_NODE
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.records.batch import read_header
 from ottla.wire.messages.fetch import (
@@ -149,7 +149,7 @@ def _wait(  # noqa: PLR0913
 ) -> ByteWait:
     follower = _follower_in(request)
     partitions = [_find(broker, key, is_by_id) for key, _ in plan.wanted]
-    if follower != NOBODY:
+    if follower != NO_NODE:
         # At most until the replication quota allows one of them.
         now_s = asyncio.get_running_loop().time()
         waits_s = [partition.role.wait_to_send_s(follower) for partition in partitions]
@@ -159,7 +159,7 @@ def _wait(  # noqa: PLR0913
 
 def _follower_in(request: FetchRequest) -> int:
     """The id of the fetching broker; for a consumer the same constant for any negative replica id."""
-    return max(request.replica_id, request.replica_state.replica_id, NOBODY)
+    return max(request.replica_id, request.replica_state.replica_id, NO_NODE)
 
 
 def _missing(request: FetchRequest, results: Results) -> int:
@@ -183,7 +183,7 @@ def _read_all(
     left = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room) - taken
     results: Results = []
     is_first = taken == 0
-    read = _read_for_consumer if _follower_in(request) == NOBODY else _read_for_follower
+    read = _read_for_consumer if _follower_in(request) == NO_NODE else _read_for_follower
     for key, wanted in all_wanted:
         partition = None
         try:
@@ -260,9 +260,9 @@ def _fetched(  # noqa: PLR0913
     records: memoryview | bytes,
     *,
     diverging_epoch: EpochEndOffset = _NO_DIVERGENCE,
-    preferred_read_replica: int = NOBODY,
+    preferred_read_replica: int = NO_NODE,
 ) -> PartitionData:
-    is_committed = isolation_level == _READ_COMMITTED and preferred_read_replica == NOBODY
+    is_committed = isolation_level == _READ_COMMITTED and preferred_read_replica == NO_NODE
     log, high_watermark = partition.log, partition.high_watermark
     return PartitionData(
         partition_index=wanted.partition,
@@ -302,7 +302,7 @@ def _end_of(records: memoryview | bytes) -> int:
 
 
 def _refusal(index: int, refused: ApiError, partition: Partition | None) -> PartitionData:
-    leader = NOBODY, NOBODY
+    leader = NO_NODE, NO_NODE
     if partition is not None and refused.code in _WITH_LEADER:
         leader = partition.leader  # the current leader (KIP-951)
     return PartitionData(
