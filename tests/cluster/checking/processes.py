@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -40,6 +41,7 @@ class Topology(NamedTuple):
     links: SlowLinks | None = None
     has_own_clocks: bool = False
     settings: tuple[str, ...] = ()
+    http_port: int = -1
 
 
 class Node:
@@ -57,6 +59,7 @@ class Node:
         self.number = number
         self.clock = ShiftedClock(folder, number) if topology.has_own_clocks else None
         self._settings = topology.settings
+        self._http_port = topology.http_port
         self.host = "127.0.0.1" if network is None else network.address(number)
         self._inside = () if network is None else network.inside(number)
         self.folder = folder / f"node-{number}"
@@ -93,7 +96,7 @@ class Node:
                 [
                     *(*self._inside, sys.executable, "-m", self._module, "serve", "--zookeeper", self._zookeeper),
                     *("--node-id", str(self.number), "--host", self.host, "--port", str(self.port)),
-                    *("--http-port", "-1", "--advertised", self.address),
+                    *("--http-port", str(self._http_port), "--advertised", self.address),
                     *("--data-dir", str(self.folder), "--log-level", "info", "--ready-file", str(self._ready_file)),
                     *(part for setting in given for part in ("--set", setting)),
                 ],
@@ -106,6 +109,12 @@ class Node:
     def wait_until_ready(self) -> None:
         until(lambda: self._ready_file.exists() or not self.is_running, f"node {self.number} to be ready")
         assert self.is_running, self.log_path.read_text()[-2000:]
+
+    @property
+    def schema_registry(self) -> str:
+        """Its URL, once it is ready."""
+        url: str = json.loads(self._ready_file.read_bytes())["schema_registry"]
+        return url
 
     def kill(self) -> None:
         """Send SIGKILL."""
