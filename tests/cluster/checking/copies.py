@@ -16,6 +16,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
 )
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
+from .ends import end_of
 from .processes import until
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Copies:
         found: set[str] = set()
         try:
             place = TopicPartition(self.topic, 0, OFFSET_BEGINNING)
-            end = consumer.get_watermark_offsets(place, timeout=_PATIENCE_S)[1]
+            end = end_of(consumer, place)
             consumer.assign([place])
             until(lambda: _take(consumer, found) >= end, "the end of the log")
         finally:

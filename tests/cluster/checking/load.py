@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.broker.raw_client import RawClient
 
@@ -15,6 +15,7 @@ from ottla.client.errors import ClientError, RequestTimedOut
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 from .checker import UNTOLD
+from .ends import end_of
 from .history import Read, Sent
 from .processes import until
 
@@ -244,25 +245,12 @@ class Reader:
         self._consumer.close()
 
 
-def _end_of(consumer: Consumer, place: TopicPartition) -> int:
-    """A new leader tells it once its followers have caught up with what its predecessor had acknowledged."""
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            end: int = consumer.get_watermark_offsets(place, timeout=_PATIENCE_S)[1]
-        except KafkaException as refused:
-            if refused.args[0].code() != KafkaError.OFFSET_NOT_AVAILABLE or time.monotonic() > deadline_s:
-                raise
-        else:
-            return end
-
-
 def read_all(trial: Trial) -> dict[int, dict[int, str]]:
     """What there is in the end, by partition and offset."""
     logs: dict[int, dict[int, str]] = {index: {} for index in range(trial.partitions)}
     consumer = Consumer({**_QUIET, "bootstrap.servers": trial.servers, "group.id": "end", "enable.auto.commit": False})
     try:
-        ends = [_end_of(consumer, place) for place in trial.places()]
+        ends = [end_of(consumer, place) for place in trial.places()]
         consumer.assign(trial.places())
         deadline_s = time.monotonic() + _PATIENCE_S
         while any(max(logs[index], default=-1) + 1 < end for index, end in enumerate(ends)):
