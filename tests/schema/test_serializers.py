@@ -284,7 +284,7 @@ def test_wrong_options_are_refused(registry: Registry) -> None:
     with pytest.raises(ConfigError, match="ids must be prefix, guid or header, got 'id'"):
         AvroSerializer(registry, TEXT, ids="id")
     with pytest.raises(ConfigError, match="unknown option 'user'"):
-        Registry(registry.url, **{"user": "x"})
+        Registry(registry.url, user="x")  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="invalid registry URL"):
         Registry("ftp://x")
     with pytest.raises(SchemaError, match="not valid"):
