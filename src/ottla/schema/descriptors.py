@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # noqa: ANN401 - a FileDescriptor
-    """In a pool of its own: another version of the file may be loaded in this process."""
+    """In a separate pool: another version of the file may be loaded in this process."""
     from google.protobuf.descriptor_pool import DescriptorPool
 
     pool = DescriptorPool()
