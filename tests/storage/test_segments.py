@@ -85,6 +85,7 @@ def test_segments_come_at_the_end_and_go_from_either(segments: Segments, tmp_pat
     segments.add(added)
     assert segments.active is added
 
+    segments[2].release()
     assert segments.truncate(NEXT, 3, segments[2].size) == NEXT
     segments.drop_first(1)
 
