@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.broker.partition import Partition
     from ottla.http.framework.endpoints import Call
     from ottla.http.framework.stats import HttpStats
+    from ottla.http.registry.store import Store
 
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -42,6 +43,9 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
         yield family.text()
     for family in _shards(ShardStats() if broker.shard_server is None else broker.shard_server.stats):
         yield family.text()
+    if call.door.registry is not None:
+        for family in _registry(call.door.registry.store):
+            yield family.text()
     for family in await _logs(broker):
         yield family.text()
         await others()
@@ -159,6 +163,22 @@ def _http(stats: HttpStats) -> Iterator[Family]:
     delays = histogram("ottla_event_loop_delay_seconds", "Event loop lag, sampled every 100 ms.")
     delays.add_histogram(stats.loop_delays)
     yield delays
+
+
+def _registry(store: Store) -> Iterator[Family]:
+    """From its first use on."""
+    subjects = gauge("ottla_schema_registry_subjects", "Subjects of the schema registry, without deleted ones.")
+    subjects.add(len(store.state.subjects(":*:")))
+    yield subjects
+    schemas = gauge("ottla_schema_registry_schemas", "Schemas of the schema registry: different ids.")
+    schemas.add(store.state.schema_count)
+    yield schemas
+    written = counter("ottla_schema_registry_written_records", "Records that this broker wrote to _schemas.")
+    written.add(store.written)
+    yield written
+    ignored = counter("ottla_schema_registry_ignored_records", "Records of _schemas that could not be read.")
+    ignored.add(store.ignored + store.state.duplicates)
+    yield ignored
 
 
 def _shards(stats: ShardStats) -> Iterator[Family]:

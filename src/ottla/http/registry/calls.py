@@ -164,6 +164,11 @@ class RegistryCall:
     def may(self, operation: AclOperation, subject: str) -> bool:
         return self._call.may(operation, ResourceType.TOPIC, SUBJECT_RESOURCE + subject)
 
+    def check_references(self, subject: str, schema: Schema) -> None:
+        """Who may not read a schema must not get its text through one that references it."""
+        for each in schema.references:
+            self.check(AclOperation.READ, beside(subject, each.subject))
+
     def check_setting(self, operation: AclOperation, subject: str | None) -> None:
         if subject is None:
             self._call.check(operation, ResourceType.CLUSTER, CLUSTER_NAME)
