@@ -63,7 +63,7 @@ def _stubborn() -> None:
     """A follower keeps what its new leader does not have."""
     from ottla.broker.replication import copying
 
-    copying.truncate_to = lambda _log, _offset: None
+    copying.truncate_to = lambda _log, _offset: None  # type: ignore[attr-defined]
 
 
 def _unflushed() -> None:
