@@ -18,7 +18,7 @@ class Example(NamedTuple):
 
 
 def examples() -> list[Example]:
-    """All there are, in order: each may need what those before it did."""
+    """All examples, in order: each may depend on earlier ones."""
     blocks = _BLOCK.findall(DOCUMENT.read_text())
     return [Example(*found) for block in blocks for found in _COMMAND.findall(block)]
 
