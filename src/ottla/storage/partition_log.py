@@ -117,15 +117,23 @@ class PartitionLog:
 
     # Appending
 
-    def append(self, batch: bytearray | memoryview, leader_epoch: int = 0, *, has_keys: bool = False) -> Appended:
+    def append(
+        self,
+        batch: bytearray | memoryview,
+        leader_epoch: int = 0,
+        *,
+        has_keys: bool = False,
+        is_checked: bool = False,
+    ) -> Appended:
         """Validate a producer's batch, assign its offsets, and write it. The log takes ownership of the buffer.
 
-        `has_keys`: skip the check for records without a key, which a compacted log rejects.
+        `has_keys`: skip the check for records without a key, which a compacted log rejects. `is_checked`: the batch was
+        valid before records were removed from it.
         """
         # Before duplicates are recognised: the original may not have been synced.
         if self._offline is not None:
             raise self._offline_error()
-        header = check_produced(batch)
+        header = read_header(batch) if is_checked else check_produced(batch)
         config = self.config
         check_size(len(batch), config)
         if not has_keys and config.cleanup_policy != "delete":
