@@ -73,9 +73,6 @@ def test_a_line_that_does_not_fit_is_named(command: Commands, registry: Registry
     done = command("produce", "strict", "--schema", "strict", given=f'{LINE}\n{{"nr":1}}', fails=True)
     refused = "the value is refused: no field 'nr' in Order (it has id, raw, price, day)"
     assert f"standard input, line 2: {refused}" in done.output
-        "standard input, line 2: the value is refused: no field 'nr' in Order (it has id, raw, price, day)"
-        in done.output
-    )
     done = command("produce", "strict", "--schema", "strict", given="no json", fails=True)
     assert "line 1: the value is refused: not JSON" in done.output
     done = command("produce", "strict", "--schema", "nothing", given="", fails=True)
