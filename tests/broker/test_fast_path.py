@@ -150,8 +150,8 @@ def state_of(state: TopicState) -> list[object]:
     found: list[object] = []
     for partition in state.partitions:
         log = partition.log
-        found += [log.start_offset, log.next_offset, log.is_offline, log.producers.producers, log._first_timestamp]
-        for segment in log.segments:
+        found += [log.start_offset, log.next_offset, log.is_offline, log.producers.producers, log.segments._first_timestamp]
+        for segment in log.segments.all:
             indexes = segment.indexes
             data = segment.path.read_bytes()[: segment.size]
             found += [segment.base_offset, data, indexes.offsets.entries(), indexes.times.entries()]
@@ -348,7 +348,7 @@ def test_sequence_numbers_that_wrap_around_are_left_to_the_handler(sides: tuple[
 def test_a_write_that_fails_is_reported_by_the_handler_and_nothing_is_acknowledged(fast: Side) -> None:
     state = fast.create("failing", 2)
     log = state.partitions[1].log
-    active = log.segments[-1]
+    active = log.segments.active
     active.release()
     active._fd = os.open(active.path, os.O_RDONLY)
     data = frame(state, 9, [(0, FIRST), (1, FIRST)])

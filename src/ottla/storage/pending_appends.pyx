@@ -4,7 +4,7 @@
 This is `PartitionLog.append` for the usual batch and the usual log, and nothing else: a batch that would be rejected,
 roll a segment, begin an epoch, or start a producer is REFUSED, before anything has changed, and is then appended by
 `PartitionLog.append`, which is also all there is without a C compiler. The same holds for a write that fails: nothing
-was published, and the next write overwrites its remains. tests/storage/test_pending_appends.py compares the two.
+was published, and the next write overwrites its remains. tests/broker/test_fast_path.py compares the two.
 """
 
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -50,7 +50,7 @@ cdef class PendingAppends:
 
     cdef bint begin(self, object log, object leader_epoch) except -1:
         """Look at the end of this log; returns whether batches can be appended here."""
-        cdef object segment, indexes, entries, fd
+        cdef object segments, segment, indexes, entries, fd
         self.count = 0
         self.producer = None
         self.producer_id = -1
@@ -60,14 +60,15 @@ cdef class PendingAppends:
         if not self.is_config_simple or log._offline is not None or log.cipher is not None:
             return False
         self.log = log
-        self.segment = segment = log._segments.active
+        segments = log.segments
+        self.segment = segment = segments.active
         self.indexes = indexes = segment.indexes
         entries = log.epochs.entries
         if not entries or leader_epoch > entries[-1][0]:
             return False
         self.leader_epoch = leader_epoch
         self.size = segment.size
-        self.first_timestamp = log._first_timestamp
+        self.first_timestamp = segments._first_timestamp
         # An empty segment, or one whose age is not told by its records.
         if self.size == 0 or self.first_timestamp < 0:
             return False
