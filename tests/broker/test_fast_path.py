@@ -150,7 +150,8 @@ def state_of(state: TopicState) -> list[object]:
     found: list[object] = []
     for partition in state.partitions:
         log = partition.log
-        found += [log.start_offset, log.next_offset, log.is_offline, log.producers.producers, log.segments._first_timestamp]
+        found += [log.start_offset, log.next_offset, log.is_offline, log.producers.producers]
+        found.append(log.segments._first_timestamp)
         for segment in log.segments.all:
             indexes = segment.indexes
             data = segment.path.read_bytes()[: segment.size]
