@@ -192,7 +192,7 @@ cdef class PendingAppends:
         self.last_sequence = pending.sequence_before
 
     cdef bint write(self) noexcept:
-        """Write what is pending, behind the published end; returns whether all of it was written."""
+        """Write the pending batches behind the published end; returns whether all of them were written."""
         cdef int64_t position, size
         cdef ssize_t written
         if self.count == 0:
@@ -208,7 +208,7 @@ cdef class PendingAppends:
         return written == size
 
     cdef int64_t publish(self) except -1:
-        """Add what was written to the indexes, and make it visible; returns its size."""
+        """Add the written batches to the indexes, and make them visible; returns their size."""
         cdef object indexes = self.indexes
         cdef int64_t bytes_since_entry, max_timestamp
         cdef Pending* pending
