@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.broker.topics import TopicState
-    from ottla.net.connection import InPlace
+    from ottla.net.connection import InPlace, Waiting
 
-pytest.importorskip("ottla.broker.requests.fast_path", reason="needs a C compiler")
+pytest.importorskip("ottla.broker.fast_path.path", reason="needs a C compiler")
 
 NOW_MS = 1_700_000_000_000
 FIRST = bytes(any_batch(record(), base_timestamp=NOW_MS, max_timestamp=NOW_MS))
@@ -84,6 +84,9 @@ class Counting:
 
     def take_answers(self) -> bytes:
         return self._in_place.take_answers()
+
+    def take_wait(self) -> Waiting | None:
+        return self._in_place.take_wait()
 
 
 class Side:
