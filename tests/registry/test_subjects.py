@@ -324,3 +324,24 @@ def test_json_schemas_are_checked_leniently_where_the_config_says_so(registry: R
     assert refusal(registry.register, "s", more, type=JSON) == 409
     registry.run(settings.update_config(registry.state, "s", {"compatibilityPolicy": "LENIENT"}))
     assert registry.register("s", more, type=JSON).version == 2
+
+
+def test_a_snapshot_does_not_see_later_changes() -> None:
+    registry = Registry()
+    first = registry.register("s", V1)
+    registry.register("t", V1)
+    snapshot = registry.state.snapshot()
+    assert registry.state.snapshot() is snapshot
+    second = registry.register("s", V2)
+    registry.register("u", '"int"')
+    registry.delete("t")
+    registry.delete("t", is_permanent=True)
+    registry.run(settings.update_mode(registry.state, subject="s", mode="READONLY", force=False))
+
+    assert snapshot.versions("s") == [first]
+    assert snapshot.subjects() == ["s", "t"]
+    assert [each.subject for each in snapshot.with_id(1, ".")] == ["s", "t"]
+    assert (snapshot.next_id("s"), snapshot.mode("s")) == (2, None)
+    assert registry.state.versions("s") == [first, second]
+    assert [each.subject for each in registry.state.with_id(1, ".")] == ["s"]
+    assert registry.state.snapshot().subjects() == ["s", "u"]
