@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 _LOADED_LATER: Final = (
+    "ottla.storage.recovery",
+    "ottla.broker.coordinators.groups",
     "ottla.broker.upkeep.compactor",
     "ottla.broker.share.service",
     "ottla.broker.coordinators.transactions",
