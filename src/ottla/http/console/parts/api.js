@@ -53,7 +53,11 @@ async function call(method, path, { body, signal } = {}) {
 }
 
 function problemOf(response, text) {
-  if (response.headers.get("content-type")?.includes("json")) return parse(text);
+  if (response.headers.get("content-type")?.includes("json")) {
+    const problem = parse(text);
+    // The schema registry has codes of its own.
+    return problem.error_code ? { title: problem.message, code: String(problem.error_code) } : problem;
+  }
   return {
     title: response.statusText || `Status ${response.status}`,
     detail: text.slice(0, 300),
