@@ -28,7 +28,7 @@ export async function show({ signal }) {
     heading("Schemas", add),
     refusal,
     card("", h("div.bar-of-fields", search), list),
-    card("For subjects without a setting of their own", await settings(undefined, signal)),
+    card("Defaults of all subjects", await settings(undefined, signal)),
   );
 }
 

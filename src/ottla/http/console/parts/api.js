@@ -55,7 +55,7 @@ async function call(method, path, { body, signal } = {}) {
 function problemOf(response, text) {
   if (response.headers.get("content-type")?.includes("json")) {
     const problem = parse(text);
-    // The schema registry has codes of its own.
+    // Errors of the schema registry have the form of its API.
     return problem.error_code ? { title: problem.message, code: String(problem.error_code) } : problem;
   }
   return {
