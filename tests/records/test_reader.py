@@ -371,7 +371,7 @@ class TestDeserializers:
         assert [each.value for each in reader] == ["now"]
 
 
-def test_records_say_where_they_are_from(form: Form) -> None:
+def test_records_have_topic_partition_and_offset(form: Form) -> None:
     [read] = form.reader.RecordReader(batch(), topic="orders", partition=3)
 
     assert (read.topic, read.partition) == ("orders", 3)

@@ -34,8 +34,12 @@ class Served:
     def url(self) -> str:
         return self._http.url
 
-    def client(self, **options: Any) -> httpx.Client:
-        url = self._http.url.replace("127.0.0.1", "localhost")
+    @property
+    def schema_registry_url(self) -> str:
+        return self._http.schema_registry_url
+
+    def client(self, url: str = "", **options: Any) -> httpx.Client:
+        url = (url or self._http.url).replace("127.0.0.1", "localhost")
         trust = ssl.create_default_context(cafile=str(self.broker.authority.cert))
         return httpx.Client(base_url=url, verify=trust, timeout=PATIENCE_S, **options)
 
@@ -44,7 +48,7 @@ class Served:
 
 
 @contextmanager
-def served(broker: Secured, **options: Any) -> Iterator[Served]:
+def served(broker: Secured, *, registry_port: int = -1, **options: Any) -> Iterator[Served]:
     loop = broker.embedded._loop
     assert loop is not None
     queues = QueuesConfig(data_directory=broker.folder / "queues")
@@ -53,7 +57,8 @@ def served(broker: Secured, **options: Any) -> Iterator[Served]:
         return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE_S)
 
     async def start() -> HttpServer:
-        http = HttpServer(broker.embedded.broker, HttpConfig(**{"port": 0, **options}), "127.0.0.1", queues)
+        config = HttpConfig(**{"port": 0, **options})
+        http = HttpServer(broker.embedded.broker, config, "127.0.0.1", queues, registry_port=registry_port)
         await http.bind()
         http.start()
         return http

@@ -90,7 +90,7 @@ def test_a_delay_holds_an_answer_back(ottla: EphemeralBroker) -> None:
     assert fault.struck == 1
 
 
-def test_without_acks_an_error_hangs_up(ottla: EphemeralBroker) -> None:
+def test_with_acks_0_an_error_closes_the_connection(ottla: EphemeralBroker) -> None:
     ottla.create_topic("t")
     fault = ottla.faults.error("INVALID_RECORD", api="Produce", times=1)
     data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch(b"x")),))

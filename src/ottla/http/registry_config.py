@@ -7,6 +7,7 @@ from typing import Final
 
 REGISTRY_PREFIX: Final = "/schema-registry"
 """Below this it is served on the HTTP port."""
+REGISTRY_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

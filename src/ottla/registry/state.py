@@ -208,6 +208,10 @@ class State:
         found = self._contexts.get(context)
         return None if found is None else found.id_of.get(fingerprint)
 
+    @property
+    def schema_count(self) -> int:
+        return sum(len(each.by_id) for each in self._contexts.values())
+
     def next_id(self, subject: str) -> int:
         return self._context(subject).largest_id + 1
 

@@ -1,4 +1,4 @@
-"""A cluster of real processes, whose members can be killed, stopped, wiped and brought back."""
+"""A cluster of real processes that can be killed, paused, wiped and restarted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SESSION_MS: Final = 2_000
 
 
 class Topology(NamedTuple):
-    """What is different about the machine of each node."""
+    """Per-node options of the environment."""
 
     links: SlowLinks | None = None
     has_own_clocks: bool = False
@@ -45,7 +45,7 @@ class Topology(NamedTuple):
 
 
 class Node:
-    """`ottla serve`, always at the same port with the same folder."""
+    """`ottla serve`, always on the same port with the same folder."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -117,13 +117,13 @@ class Node:
         return url
 
     def kill(self) -> None:
-        """kill -9: it can do nothing about it."""
+        """Send SIGKILL."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(_PATIENCE_S)
 
     def stop(self) -> None:
-        """In order."""
+        """Stop cleanly with SIGTERM."""
         assert self.process is not None
         self.process.terminate()
         assert self.process.wait(_PATIENCE_S) == 0, self.log_path.read_text()[-2000:]
@@ -141,11 +141,11 @@ class Node:
         os.kill(self.process.pid, what)
 
     def wipe(self) -> None:
-        """A new disk, which is empty."""
+        """Replace the disk by an empty one."""
         shutil.rmtree(self.folder)
 
     def swap_disk(self, other: Path) -> None:
-        """That folder in place of this one, which is kept there; an empty disk if there is no such folder."""
+        """Swap the data folder with that folder; with an empty disk if it does not exist."""
         beside = self.folder.with_name(f"{self.folder.name}-swapped")
         self.folder.rename(beside)
         if other.exists():
@@ -189,7 +189,7 @@ class Processes:
                 node.kill()
 
     def recover(self) -> None:
-        """After a fault that did not end as it should: the next one finds all nodes at work."""
+        """Clean up after a failed fault, so that the next one finds all nodes running."""
         for node in self.nodes.values():
             if node.is_running and node.is_frozen:
                 node.thaw()
@@ -207,7 +207,7 @@ class Cluster(NamedTuple):
 
 
 def until(holds: Callable[[], object], what: str, patience_s: float = _PATIENCE_S) -> None:
-    """Wait for what other processes do; there is nothing to be told by."""
+    """Poll for a condition that other processes bring about."""
     deadline_s = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < deadline_s, f"waited in vain for {what}"

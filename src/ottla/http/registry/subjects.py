@@ -37,6 +37,7 @@ async def look_up_schema(call: RegistryCall) -> Json:
     subject = call.subject()
     call.check(AclOperation.READ, subject)
     schema, _ = await call.schema()
+    call.check_references(subject, schema)
     normalize, with_deleted = call.flag("normalize"), call.flag("deleted")
 
     def found(state: State) -> Version | None:
@@ -125,6 +126,7 @@ async def register(call: RegistryCall) -> Json:
     if not subject:
         raise refusals.invalid_subject(subject)
     schema, given = await call.schema()
+    call.check_references(subject, schema)
     wanted = Registration(
         subject=subject,
         schema=schema,
