@@ -13,10 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock
 from ottla.core.errors import CorruptMessage
 from ottla.storage.config import LogConfig
+from ottla.storage.folder.closing import close_log
 from ottla.storage.recovery import LastKnown, open_log
 from ottla.storage.segment_files.open_files import OpenFiles
 
@@ -58,7 +60,7 @@ class Specimen:
         self.batches = read_all(log)
         self.next_offset = log.next_offset
         self.base_of_active = log.segments[-1].base_offset
-        log.close()
+        close_log(log)
         self.kept = Kept(folder)
 
     def open(self, known: LastKnown, name: str, damaged: bytes) -> PartitionLog:
@@ -109,7 +111,7 @@ def assert_only_this_is_lost(specimen: Specimen, log: PartitionLog, rot: Rot, *,
                     assert found == batches[number : number + len(found)]
     for number, expected in enumerate(batches):
         if number != rot.number:
-            found_time = log.offset_for_timestamp(NOW + 10 * number)
+            found_time = offset_for_timestamp(log, NOW + 10 * number)
             assert found_time is not None
             assert found_time[:2] == (NOW + 10 * number, expected.base_offset)
 

@@ -15,6 +15,7 @@ from tests.storage.test_compaction import committed, compact, keyed, last_of_eac
 
 from ottla.core.clock import ManualClock
 from ottla.storage.config import LogConfig
+from ottla.storage.folder.closing import close_log
 from ottla.storage.recovery import LastKnown, open_log
 from ottla.storage.segment_files.open_files import OpenFiles
 
@@ -41,7 +42,7 @@ def fill(folder: Path) -> None:
         log.append(keyed((b"%d" % (number % 7), b"%d" % number * 90), by=Producing(7, 0, number)))
     assert len(log.segments) > 2
     log.roll()
-    log.close()
+    close_log(log)
 
 
 def compact_in(folder: Path) -> None:

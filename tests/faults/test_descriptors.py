@@ -11,11 +11,14 @@ import resource
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tests.storage.making import offset_for_timestamp
+
 from ottla.core.clock import ManualClock
 from ottla.core.errors import StorageError
 from ottla.core.ids import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import DataDir
+from ottla.storage.retention import delete_expired
 
 from .killing import run
 from .making import NOW, Producer, batch, read_all
@@ -75,8 +78,8 @@ def use(data_dir: DataDir, sent: list[bytes], refused: list[str], number: int) -
         attempt(lambda: log.read(len(sent) // 2, 100), refused)
     attempt(log.flush, refused)
     attempt(data_dir.checkpoint, refused)
-    attempt(lambda: log.offset_for_timestamp(NOW + 3), refused)
-    attempt(lambda: log.delete_expired(NOW), refused)
+    attempt(lambda: offset_for_timestamp(log, NOW + 3), refused)
+    attempt(lambda: delete_expired(log, NOW), refused)
     attempt(lambda: data_dir.open_partition(TopicPartition("new", number), CONFIG), refused)
 
 

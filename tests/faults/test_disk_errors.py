@@ -12,13 +12,17 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock
 from ottla.core.errors import ApiError, StorageError
 from ottla.core.ids import TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
+from ottla.storage.folder.closing import close_log
 from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN, DataDir
+from ottla.storage.retention import delete_expired
+from ottla.storage.truncation import truncate_to
 
 from .failing import failing, failing_device
 from .making import NOW, Producer, batch, leave, read_all
@@ -55,8 +59,8 @@ def assert_offline(log: PartitionLog, told: Told) -> None:
         lambda: log.append(batch()),
         lambda: log.read(0, 100),
         log.flush,
-        lambda: log.truncate_to(1),
-        log.close,
+        lambda: truncate_to(log, 1),
+        lambda: close_log(log),
     ]
     for use in uses[:-1]:
         with pytest.raises(StorageError, match="offline"):
@@ -143,7 +147,7 @@ def test_a_flush_started_before_a_truncation_does_not_cover_later_records(data_d
     flush = log.begin_flush()
     assert flush is not None
     flush.run()
-    log.truncate_to(2)
+    truncate_to(log, 2)
     for _ in range(5):
         log.append(batch(b"new"))
     log.finish_flush(flush)
@@ -154,7 +158,7 @@ def test_a_truncation_keeps_track_of_unsynced_segments(data_dir: DataDir) -> Non
     log = data_dir.logs[AT]
     while len(log.segments) < 4:
         log.append(batch(b"x" * 200))
-    log.truncate_to(log.segments[3].base_offset)
+    truncate_to(log, log.segments[3].base_offset)
     log.append(batch(b"x"))
     with failing("fsync", log.segments[1].path.name), pytest.raises(StorageError):
         log.flush()
@@ -165,7 +169,7 @@ def test_segments_deleted_by_retention_need_no_flush(data_dir: DataDir) -> None:
     while len(log.segments) < 4:
         log.append(batch(b"x" * 200))
     log.raise_start(log.segments[2].base_offset)
-    assert log.delete_expired(NOW)
+    assert delete_expired(log, NOW)
     log.flush()
     assert log.acknowledged_offset == log.next_offset
 
@@ -212,7 +216,7 @@ def test_a_failed_read_fails_that_read_only(data_dir: DataDir, call: str, name: 
     questions: list[Callable[[], object]] = [
         lambda: read_all(log),
         lambda: log.read(4, 1),
-        lambda: log.offset_for_timestamp(NOW + 4),
+        lambda: offset_for_timestamp(log, NOW + 4),
     ]
     failed = 0
     for ask in questions:
@@ -248,7 +252,7 @@ def test_a_truncation_that_stops_half_way_takes_the_partition_offline(data_dir: 
     log.flush()
     name = {"unlink": log.segments[1].path.name}.get(call, LOG)
     with failing(call, name), pytest.raises(StorageError):
-        log.truncate_to(2)
+        truncate_to(log, 2)
     assert_offline(log, told)
 
     log = open_after(data_dir)
@@ -264,9 +268,9 @@ def test_retention_that_cannot_rename_tries_again(data_dir: DataDir) -> None:
         log.append(batch(b"x" * 100))
     log.raise_start(log.segments[1].base_offset)
     with failing("rename", LOG), pytest.raises(StorageError):
-        log.delete_expired(NOW)
+        delete_expired(log, NOW)
     assert read_all(log)
-    assert log.delete_expired(NOW)
+    assert delete_expired(log, NOW)
     assert_goes_on(log)
 
 

@@ -12,12 +12,14 @@ import resource
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock
 from ottla.core.errors import StorageError
 from ottla.core.ids import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN, DataDir
+from ottla.storage.retention import delete_expired
 
 from .killing import run
 from .making import Producer, batch, leave, read_all
@@ -108,7 +110,7 @@ def test_on_a_full_disk_appends_fail_reads_work_and_freed_space_is_used(disk: Di
     client.check(log)
     log.raise_start(log.segments[2].base_offset)
     before = open_descriptors()
-    for path in log.delete_expired(ManualClock().now_ms()):
+    for path in delete_expired(log, ManualClock().now_ms()):
         path.unlink()
     del client.acknowledged[: len(client.acknowledged) - len(read_all(log))]
     assert not log.append(batch(b"again" * 1000)).is_duplicate
@@ -214,7 +216,7 @@ def test_a_start_on_a_full_disk_serves_existing_records(disk: Disk, damage: Call
     data_dir = DataDir(disk.data, ManualClock())
     log = data_dir.open_partition(AT, CONFIG)
     client.check(log)
-    assert log.offset_for_timestamp(ManualClock().now_ms()) is not None
+    assert offset_for_timestamp(log, ManualClock().now_ms()) is not None
     if damage is tear_the_end:
         assert "could not keep the truncated part" in told.text
     while client.send(log, 900):

@@ -13,12 +13,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock, SteadyClock
 from ottla.core.errors import InvalidTimestamp, OutOfOrderSequenceNumber
 from ottla.core.ids import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import DataDir
+from ottla.storage.retention import delete_expired
 
 from .history import History
 from .killing import KILLED, fork, wait
@@ -74,7 +76,7 @@ class Station:
 
     def clean_up(self) -> None:
         now_ms = self.steady.now_ms()
-        for path in self.log.delete_expired(now_ms):
+        for path in delete_expired(self.log, now_ms):
             path.unlink()
         self.log.expire_producers(now_ms)
 
@@ -113,10 +115,10 @@ def test_records_stamped_while_the_clock_was_wrong_are_found_and_kept(station: S
     wrong = station.log.append(batch(b"wrong", at=NOW + jump_ms)).base_offset
     station.clock.set_wall_clock(NOW + 1)
     right = station.log.append(batch(b"right", at=NOW + 1)).base_offset
-    newest = station.log.offset_for_timestamp(NOW + 1)
+    newest = offset_for_timestamp(station.log, NOW + 1)
     assert newest is not None
     assert newest.offset == (wrong if jump_ms > 0 else right)
-    first = station.log.offset_for_timestamp(NOW)
+    first = offset_for_timestamp(station.log, NOW)
     assert first is not None
     assert first.offset == 0
     station.clean_up()
@@ -163,6 +165,6 @@ def test_log_append_time_uses_the_logs_clock(tmp_path: Path) -> None:
     station.data_dir.close()
     with DataDir(tmp_path / "data", station.clock) as data_dir:
         log = data_dir.open_partition(AT, LogConfig(message_timestamp_type="LogAppendTime"))
-        found = log.offset_for_timestamp(NOW + 6)
+        found = offset_for_timestamp(log, NOW + 6)
         assert found is not None
         assert found.offset == 1

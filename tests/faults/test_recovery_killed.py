@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock
 from ottla.core.ids import TopicPartition
@@ -90,7 +91,7 @@ def state(log: PartitionLog) -> object:
         (number, known.epoch, list(known.batches)[-1:], known.transaction_start)
         for number, known in sorted(log.producers.producers.items())
     ]
-    times = [log.offset_for_timestamp(NOW + number) for number in range(25)]
+    times = [offset_for_timestamp(log, NOW + number) for number in range(25)]
     return (
         read_all(log),
         log.start_offset,

@@ -18,7 +18,7 @@ from ottla.core.keys import KeyRing
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import DataDir
-from ottla.storage.rewrites.rewriting import rewrites_due
+from ottla.storage.rewrites.rewriting import put_in_place, rewrites_due
 
 from .encrypting import TOPIC, TWO_KEYS, EncryptedDataDir, RotatedDataDir
 from .killing import KILLED, kill_at, run
@@ -56,7 +56,7 @@ def rewrite(folder: Path) -> object:
     found = read_all(log), log.aborted_transactions(0, 100)
     for one in rewrites_due(log, 2):
         one.run()
-        assert log.put_in_place(one)
+        assert put_in_place(log, one)
     data_dir.settle_keys(2)
     leave(data_dir)
     return found

@@ -12,12 +12,14 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock
 from ottla.core.ids import TopicId, TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN, DataDir
+from ottla.storage.retention import delete_expired
 
 from .making import NOW, Producer, Read, batch, leave, read_all, split
 
@@ -55,7 +57,7 @@ def answers(log: PartitionLog) -> Answers:
     return Answers(
         read_all(log),
         [next(split(log.read(offset, 1))) for offset in range(START, log.next_offset)],
-        [log.offset_for_timestamp(time) for time in range(NOW - 1, NOW + 202, 3)],
+        [offset_for_timestamp(log, time) for time in range(NOW - 1, NOW + 202, 3)],
         log.next_offset,
         list(log.aborted_transactions(0, log.next_offset)),
         producers,
@@ -66,7 +68,7 @@ def young(folder: Path) -> int:
     """The number of records left when retention deletes everything older than the third segment's newest record."""
     with DataDir(folder, ManualClock()) as data_dir:
         log = data_dir.open_partition(AT, CONFIG)
-        log.delete_expired(NOW + 1000 + 125)
+        delete_expired(log, NOW + 1000 + 125)
         return log.start_offset
 
 

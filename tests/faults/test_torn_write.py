@@ -12,6 +12,7 @@ import pytest
 
 from ottla.core.clock import ManualClock
 from ottla.storage.config import LogConfig
+from ottla.storage.folder.closing import close_log
 from ottla.storage.recovery import open_log
 from ottla.storage.segment_files.open_files import OpenFiles
 
@@ -96,7 +97,7 @@ def test_producer_snapshots_after_the_truncation_are_deleted(in_memory: Path) ->
     log = open_again(folder, files)
     for sequence in range(4):
         log.append(batch(b"%d" % sequence * 30, by=LAST._replace(sequence=sequence)))
-    log.close()
+    close_log(log)
     [snapshot] = folder.glob("*.snapshot")
     assert snapshot.name == "00000000000000000004.snapshot"
     [segment] = folder.glob("*.log")

@@ -13,6 +13,8 @@ from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
 from ottla.storage.files import remove_deleted
 from ottla.storage.folder.data_dir import DataDir
+from ottla.storage.retention import delete_expired
+from ottla.storage.truncation import truncate_to
 
 from .making import NOW, Producer, batch
 
@@ -78,7 +80,7 @@ class Writer:
         log = self.data_dir.logs[at]
         self.finish_flushes()
         self.say(at, about="truncate", offset=offset)
-        log.truncate_to(offset)
+        truncate_to(log, offset)
         self.say(at, did="truncate", next=log.next_offset)
 
     def raise_start(self, at: TopicPartition, offset: int) -> None:
@@ -92,7 +94,7 @@ class Writer:
     def expire(self, at: TopicPartition) -> None:
         log = self.data_dir.logs[at]
         self.say(at, about="start")
-        doomed = log.delete_expired(NOW)
+        doomed = delete_expired(log, NOW)
         self.say(at, did="start", offset=log.start_offset)
         for path in doomed:
             self.remove(path)

@@ -5,7 +5,9 @@ import pytest
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import MemberExpired, Persist
 from ottla.groups.classic import ClassicGroup
+from ottla.groups.classic_records import restore
 from ottla.groups.config import GroupConfig
+from ottla.groups.describing import describe
 from ottla.groups.formats import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from ottla.groups.states import State
 from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -39,7 +41,7 @@ def described(member_id: str, metadata: bytes, assignment: bytes) -> DescribedGr
 
 
 def test_a_stable_group_shows_its_protocol_and_assignments() -> None:
-    assert Room().with_two().group.describe() == DescribedGroup(
+    assert describe(Room().with_two().group) == DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id="g",
         group_state="Stable",
@@ -52,7 +54,7 @@ def test_a_stable_group_shows_its_protocol_and_assignments() -> None:
 def test_a_rebalancing_group_shows_only_its_members() -> None:
     room = Room()
     room.join("ann")
-    assert room.group.describe() == DescribedGroup(
+    assert describe(room.group) == DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id="g",
         group_state="CompletingRebalance",
@@ -63,7 +65,7 @@ def test_a_rebalancing_group_shows_only_its_members() -> None:
 
 
 def test_instances_are_shown() -> None:
-    members = Room().with_static_two().group.describe().members
+    members = describe(Room().with_static_two().group).members
     assert [member.group_instance_id for member in members] == ["ann", "bob"]
 
 
@@ -149,7 +151,9 @@ def test_offsets_do_not_expire_during_a_rebalance() -> None:
 
 def restarted(value: GroupMetadataValue, **settings: int) -> Room:
     config = GroupConfig(min_session_timeout_ms=1000, **settings)
-    return Room(ClassicGroup.restored("g", value, config, uuids()))
+    group = ClassicGroup("g", config, uuids(), now_ms=0)
+    restore(group, value)
+    return Room(group)
 
 
 def last_written(room: Room, now: int = 0) -> GroupMetadataValue:

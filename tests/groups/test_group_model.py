@@ -18,8 +18,10 @@ from hypothesis.stateful import (
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import Action, AnswerJoin, AnswerLeave, AnswerSync, Caller, MemberExpired, Persist
 from ottla.groups.classic import ClassicGroup
+from ottla.groups.classic_records import restore
 from ottla.groups.config import GroupConfig
 from ottla.groups.deadlines import Phase
+from ottla.groups.describing import describe
 from ottla.groups.states import State
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -84,7 +86,7 @@ class Group(RuleBasedStateMachine):
             protocols=protocols(*names, metadata=metadata),
         )
         token = self.sends(session)
-        before = self.group.describe().members
+        before = describe(self.group).members
         self.handle(self.group.join(request, Caller(token, version, f"client{client}"), self.now))
         if session.instance is not None and not request.member_id:
             # The previous member of this instance gets no more responses.
@@ -94,7 +96,7 @@ class Group(RuleBasedStateMachine):
     def sync(self, client: int) -> None:
         session = self.clients[client]
         assignments = {
-            each.member_id: f"{session.generation} {each.member_id}".encode() for each in self.group.describe().members
+            each.member_id: f"{session.generation} {each.member_id}".encode() for each in describe(self.group).members
         }
         request = sync_request(
             session.member_id, session.generation, group_instance_id=session.instance, assignments=assignments
@@ -151,7 +153,7 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def every_pending_request_is_known_once(self) -> None:
-        members = list(self.group._rebalance.members)
+        members = list(self.group.members)
         kept: list[Any] = [
             token for each in members for token in (each.join_token, each.sync_token) if token is not None
         ]
@@ -159,7 +161,7 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def the_state_fits_the_members(self) -> None:
-        rebalance = self.group._rebalance
+        rebalance = self.group
         leader_id = rebalance.members.leader_id
         assert (leader_id in self.members()) if self.members() else leader_id is None
         match self.group.state:
@@ -178,15 +180,15 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def every_member_has_a_deadline(self) -> None:
-        deadlines = self.group._rebalance.deadlines._at_ms
-        for member in self.group._rebalance.members:
+        deadlines = self.group.deadlines._at_ms
+        for member in self.group.members:
             assert member.is_excused or member.id in deadlines
-        known = self.members() | self.group._rebalance.members.pending
+        known = self.members() | self.group.members.pending
         assert {key for key in deadlines if isinstance(key, str)} <= known
 
     @invariant()
     def the_memory_of_members_is_accounted(self) -> None:
-        members = self.group._rebalance.members
+        members = self.group.members
         assert members._member_bytes == sum(member.held_bytes for member in members)
 
     @invariant()
@@ -195,7 +197,7 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def all_members_have_a_protocol_in_common(self) -> None:
-        members = self.group._rebalance.members
+        members = self.group.members
         names = [member.protocol_names for member in members]
         common = set.intersection(*names) if names else set()
         assert common or not names
@@ -223,7 +225,7 @@ class Group(RuleBasedStateMachine):
         return token
 
     def members(self) -> set[str]:
-        return {member.id for member in self.group._rebalance.members}
+        return {member.id for member in self.group.members}
 
     def handle(self, actions: list[Action]) -> None:
         assert self.generation <= self.group.generation <= self.generation + 1
@@ -248,8 +250,9 @@ class Group(RuleBasedStateMachine):
         self.last_persist = action
         assert action.value is not None
         assert action.value.generation == self.group.generation
-        again = ClassicGroup.restored("g", action.value, self.config, uuids())
-        assert again._rebalance.persist() == action
+        again = ClassicGroup("g", self.config, uuids(), now_ms=0)
+        restore(again, action.value)
+        assert again.persist() == action
 
     def answer_join(self, action: AnswerJoin) -> None:
         session, _, _ = self.waiting.pop(action.token)
@@ -278,7 +281,7 @@ class Group(RuleBasedStateMachine):
         assert asked_in == self.group.generation
         generation, _, assigned_to = response.assignment.decode().partition(" ")
         assert int(generation) == self.group.generation
-        owner = next(each for each in self.group._rebalance.members if each.id == asked_by)
+        owner = next(each for each in self.group.members if each.id == asked_by)
         # A static member that took over has the assignment of its predecessor.
         assert assigned_to == asked_by or owner.is_static
 

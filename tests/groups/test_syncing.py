@@ -2,6 +2,7 @@ import pytest
 
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import MemberExpired, Persist
+from ottla.groups.describing import describe
 from ottla.groups.states import State
 
 from .making import (
@@ -89,7 +90,7 @@ def test_cancelling_an_assignment_clears_earlier_ones() -> None:
     room.join("ann", ANN)
     room.join("bob", BOB)
     room.join("cyd")
-    assert [member.member_assignment for member in room.group.describe().members] == [b"", b"", b""]
+    assert [member.member_assignment for member in describe(room.group).members] == [b"", b"", b""]
 
 
 @pytest.mark.parametrize("generation", [-1, 1, 3])

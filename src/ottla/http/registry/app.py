@@ -19,7 +19,6 @@ from ottla.http.framework.guard import ROUTE
 from ottla.http.framework.problems import Problem, problem_of
 from ottla.http.registry import schemas, settings, subjects
 from ottla.http.registry.calls import RegistryCall
-from ottla.http.registry.store import Store
 from ottla.http.registry_config import REGISTRY_MEDIA_TYPE as MEDIA_TYPE
 from ottla.http.registry_config import REGISTRY_PREFIX as PREFIX
 from ottla.registry.errors import Refusal
@@ -97,7 +96,7 @@ class Registry:
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self.store = Store(door.broker)
+        self.store = door.broker.schemas
         self._router = Router(list(self._routes()), redirect_slashes=False, default=_not_found)
 
     def _routes(self) -> Iterator[Route]:
