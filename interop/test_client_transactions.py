@@ -47,7 +47,7 @@ def test_what_is_committed_is_there_with_its_offsets_and_nothing_else(broker: Ka
     assert values(broker.bootstrap, "t", 1) == [b"3", b"5"]
 
 
-def test_a_zombie_is_fenced_and_leaves_nothing(broker: KafkaBroker) -> None:
+def test_a_zombie_producer_is_fenced_and_leaves_no_records(broker: KafkaBroker) -> None:
     async def scenario() -> None:
         async with Client(broker.bootstrap) as client, client.producer(transactional_id="taken") as zombie:
             await client.admin.create_topic("taken")

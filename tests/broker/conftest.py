@@ -23,7 +23,7 @@ _numbers = count(1)
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ottla.Broker]:
-    """One for all tests of a module: they keep apart by the names of their topics."""
+    """Shared by the tests of a module, which use different topic names."""
     with ottla.Broker(tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 
@@ -36,7 +36,7 @@ def client(broker: ottla.Broker) -> Iterator[RawClient]:
 
 @pytest.fixture
 def name() -> str:
-    """Of a topic or group that no other test knows."""
+    """A topic or group name that no other test uses."""
     return f"test-{next(_numbers)}"
 
 
@@ -67,7 +67,7 @@ def filled(broker: ottla.Broker) -> Topic:
 
 @pytest.fixture
 def durable(tmp_path: Path) -> Iterator[ottla.Broker]:
-    """One that acknowledges what is on the disk."""
+    """A broker that acknowledges after fsync."""
     settings = Settings()
     settings = settings._replace(net=replace(settings.net, port=0), log=replace(settings.log, flush="ack"))
     with ottla.Broker(tmp_path, settings) as broker:

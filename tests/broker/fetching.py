@@ -64,7 +64,7 @@ def partition_of(broker: ottla.Broker, topic: Topic, index: int = 0) -> Partitio
 
 
 def in_the_loop(broker: ottla.Broker, work: Coroutine[Any, Any, T]) -> T:
-    """Do something that belongs to the broker's loop."""
+    """Run a callable on the broker's event loop."""
     assert broker._loop is not None
     return asyncio.run_coroutine_threadsafe(work, broker._loop).result(10)
 

@@ -1,4 +1,4 @@
-"""What tests ask of a broker again and again, in one call each."""
+"""Common requests to a broker, one function each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .raw_client import RawClient
 
 NAMES_UNTIL = {"produce": 12, "fetch": 12, "delete_topics": 5}
-"""The last version of each API that knows topics by name."""
+"""The last version of each API that names topics instead of using ids."""
 _TOPIC_RESOURCE = 2
 
 
@@ -74,7 +74,7 @@ def batch(*values: bytes, key: bytes | None = None, timestamp_ms: int | None = N
 def send_batch(
     client: RawClient, topic: str, records: bytes, partition: int = 0, acks: int = -1
 ) -> PartitionProduceResponse:
-    """Produce a batch, whatever comes of it."""
+    """Produce a batch; the response may be an error."""
     data = PartitionProduceData(index=partition, records=records)
     request = ProduceRequest(
         acks=acks, timeout_ms=1000, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),)
@@ -94,7 +94,7 @@ def produce(client: RawClient, topic: str, *values: bytes, partition: int = 0) -
 def fetch_request(
     topic: str, offset: int = 0, partition: int = 0, *, max_wait_ms: int = 0, min_bytes: int = 1
 ) -> FetchRequest:
-    """A fetch outside of any session; ask it in a version that knows topics by name."""
+    """A sessionless fetch; send it in a version that names topics."""
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
@@ -106,29 +106,29 @@ def fetch_request(
 
 
 def fetch(client: RawClient, topic: str, offset: int = 0, partition: int = 0) -> PartitionData:
-    """Fetch from one partition without waiting, whatever comes of it."""
+    """Fetch from one partition without waiting; the response may be an error."""
     answer = client.ask(fetch_request(topic, offset, partition), NAMES_UNTIL["fetch"])
     [data] = answer.responses[0].partitions
     return data
 
 
 def values_in(client: RawClient, topic: str, offset: int = 0, partition: int = 0) -> list[bytes | None]:
-    """What a consumer reads from `offset` on."""
+    """The values that a consumer reads from `offset` on."""
     data = fetch(client, topic, offset, partition)
     assert data.error_code == ErrorCode.NONE, data
     return [record.value for record in RecordReader(bytes(data.records or b"")) if record.offset >= offset]
 
 
 def partition_count(client: RawClient, topic: str) -> int:
-    """How many partitions a topic has; 0 if there is none of this name."""
+    """How many partitions a topic has; 0 if it does not exist."""
     asked = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
     [described] = client.ask(asked).topics
     return len(described.partitions)
 
 
 def ask_until(client: RawClient, is_so: Callable[[], bool], patience_s: float = 10.0) -> None:
-    """Keep the broker's loop turning until something is so, without sleeping."""
+    """Keep the broker's loop turning until a condition holds, without sleeping."""
     deadline_s = time.monotonic() + patience_s
     while not is_so():
-        assert time.monotonic() < deadline_s, "it never came to that"
+        assert time.monotonic() < deadline_s, "the condition never held"
         client.ask(ApiVersionsRequest(), version=0)

@@ -1,4 +1,4 @@
-"""A client that hides nothing: any request in any version, and its answer as it came."""
+"""A low-level client: sends any request in any version and returns the unmodified response."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Sent(NamedTuple, Generic[ResponseT]):
 
 
 class RawClient:
-    """One connection, blocking. `ask` does both halves; `send` and `receive` are for what waits at the broker.
+    """One blocking connection. `ask` sends and receives; use `send` and `receive` for requests that wait at the broker.
 
         with RawClient(broker.bootstrap_servers) as client:
             answer = client.ask(MetadataRequest(topics=None), version=9)
 
-    Answers come in the order of the requests, so they are received in that order.
+    Responses arrive in the order of the requests, so receive them in that order.
     """
 
     def __init__(self, address: str, client_id: str | None = "raw", patience_s: float = PATIENCE_S) -> None:
@@ -74,11 +74,11 @@ class RawClient:
         return decode_response(sent.request, sent.version, sent.correlation_id, memoryview(self.receive_frame()))
 
     def send_bytes(self, data: bytes) -> None:
-        """Send what need not be a request at all."""
+        """Send bytes, which need not be a valid request."""
         self.socket.sendall(data)
 
     def receive_frame(self) -> bytes:
-        """The next answer, whatever it is, without the size before it."""
+        """The next response frame, without its size prefix."""
         return self._read(_SIZE.unpack(self._read(_SIZE.size))[0])
 
     def _read(self, size: int) -> bytes:

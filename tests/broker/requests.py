@@ -1,4 +1,4 @@
-"""Requests that look like real ones, of every API and version: made from declarations, with known names in them."""
+"""Realistic random requests of every API and version, generated from the declarations with known names in them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXTREME = {"b": 127, "h": 32767, "i": 2**31 - 1, "q": 2**63 - 1, "H": 65535, "I
 
 
 class Known:
-    """What a broker knows, so that requests can be about it."""
+    """Names that exist in the broker, for use in requests."""
 
     def __init__(self, names: tuple[str, ...], ids: tuple[bytes, ...]) -> None:
         self.names = names
@@ -40,7 +40,7 @@ def served_versions() -> Iterator[tuple[Api, int]]:
 
 
 def random_frame(api: Api, version: int, pick: random.Random, known: Known) -> bytes:
-    """A whole request, with its header and without the size before it."""
+    """A whole request with its header, without the size prefix."""
     request: Request = _struct(request_type(api), version, pick, known)  # type: ignore[assignment]
     return b"".join(encode_request(request, version, pick.randrange(2**31), "fuzz"))[4:]
 
@@ -54,7 +54,7 @@ def _struct(of: type[Message], version: int, pick: random.Random, known: Known) 
 
 @cache
 def _missing(of: type[Message]) -> tuple[str, ...]:
-    """Fields without a default, of which a version may lack some."""
+    """Fields without a default; a version may lack some of them."""
     count = len(of.__struct_fields__) - len(of.__struct_defaults__)
     return of.__struct_fields__[:count]
 

@@ -33,7 +33,7 @@ _ids = count(1)
 
 
 class Delivered:
-    """What a fetch was answered with, of one partition."""
+    """One partition of a fetch response."""
 
     def __init__(self, data: fetching.PartitionData) -> None:
         self.data = data
@@ -132,7 +132,7 @@ class ShareMember:
     # Acknowledging
 
     def acknowledge(self, first: int, last: int, *kinds: int, session_epoch: int | None = None) -> int:
-        """The error, if there is one."""
+        """Return the error, if any."""
         batch = acknowledging.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=kinds)
         part = acknowledging.AcknowledgePartition(partition_index=0, acknowledgement_batches=(batch,))
         request = acknowledging.ShareAcknowledgeRequest(
@@ -168,7 +168,7 @@ _NOTHING = fetching.PartitionData(
 
 
 def set_group_config(client: RawClient, group: str, **configs: str | int) -> int:
-    """Names with underscores for dots; the error, if there is one."""
+    """Set group configs (underscores for dots); return the error, if any."""
     changes = tuple(
         AlterableConfig(name=name.replace("_", "."), config_operation=0, value=str(value))
         for name, value in configs.items()
@@ -179,7 +179,7 @@ def set_group_config(client: RawClient, group: str, **configs: str | int) -> int
 
 
 def produce_delayed(client: RawClient, topic: str, *delayed: tuple[bytes, int | None], codec: int = 0) -> None:
-    """Values in one batch, each with when it is due."""
+    """Produce values in one batch, each with its delivery time."""
     builder = BatchBuilder(codec)
     for value, due_ms in delayed:
         headers = () if due_ms is None else (("ottla-deliver-at", str(due_ms).encode()),)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_old_versions_do_not_say_who_asks(client: RawClient, version: int) -> None:
+def test_old_versions_do_not_name_the_client_software(client: RawClient, version: int) -> None:
     assert client.ask(ApiVersionsRequest(), version).error_code == ErrorCode.NONE
 
 
@@ -21,7 +21,9 @@ def test_old_versions_do_not_say_who_asks(client: RawClient, version: int) -> No
     ("name", "software_version"),
     [("apache-kafka-java", "4.2.0"), ("librdkafka", "2.16.0"), ("a", "1"), ("A.b-c", "1.0-rc.1")],
 )
-def test_new_versions_do(client: RawClient, version: int, name: str, software_version: str) -> None:
+def test_new_versions_name_the_client_software(
+    client: RawClient, version: int, name: str, software_version: str
+) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
     answer = client.ask(request, version)
     assert answer.error_code == ErrorCode.NONE
@@ -33,7 +35,7 @@ def test_new_versions_do(client: RawClient, version: int, name: str, software_ve
     ]
 
 
-def test_features_that_may_be_at_zero_are_told_to_those_who_can_hear_it(client: RawClient) -> None:
+def test_features_with_minimum_zero_are_listed_only_in_versions_that_support_it(client: RawClient) -> None:
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     assert client.ask(request, 3).supported_features == ()
     assert [one.name for one in client.ask(request, 4).supported_features] == [
@@ -45,7 +47,7 @@ def test_features_that_may_be_at_zero_are_told_to_those_who_can_hear_it(client: 
 
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("name", ["", "-", "a b", "a\n", "ä", ".x", "x.", "x" * 10 + "!"])
-def test_a_name_that_cannot_be_is_an_invalid_request_and_the_connection_goes_on(
+def test_an_invalid_client_software_name_is_an_invalid_request_and_the_connection_stays_open(
     client: RawClient, version: int, name: str
 ) -> None:
     for first, second in ((name, "1"), ("x", name)):

@@ -1,4 +1,4 @@
-"""Whatever comes in at the Kafka port is answered or costs one connection; a client that behaves does not notice."""
+"""Bad input on the Kafka port gets an answer or closes that connection; well-behaved clients are not affected."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 MUTATIONS = 24
 MIB = 1 << 20
 MAY_WAIT = {PRODUCE.key, FETCH.key, JOIN_GROUP.key, SYNC_GROUP.key}
-"""Their answers may lawfully take long, or not come at all."""
+"""APIs whose responses may take long or never come."""
 
 
 class Victim:
-    """A broker, and a client that behaves and is served throughout."""
+    """A broker, and a well-behaved client that must be served throughout."""
 
     def __init__(self, broker: ottla.Broker) -> None:
         self.broker = broker
@@ -60,21 +60,21 @@ class Victim:
         self._count = 0
 
     def known(self) -> Known:
-        """Topics for requests to be about; an earlier one may have deleted them."""
+        """Create the topics that requests refer to; an earlier request may have deleted them."""
         names = ("fuzzed-a", "fuzzed-b")
         asked = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
         ids = tuple(topic.topic_id for topic in self.steady.ask(asked).topics)
         return Known((*names, "group", "__consumer_offsets"), ids)
 
     def must_be_well(self) -> None:
-        """The client that behaves gets right answers, and nothing was a bug."""
+        """Check that the well-behaved client gets correct answers and no internal error was logged."""
         assert produce(self.steady, "steady", b"%d" % self._count) == self._count
         assert values_in(self.steady, "steady", self._count) == [b"%d" % self._count]
         self._count += 1
         assert self.broker.broker.listener.counts["failed"] == 0
 
     def send(self, data: bytes, *, may_wait: bool = False) -> bytes | None:
-        """What comes back for these bytes; None if the connection is closed, or if it may wait and does."""
+        """The response to these bytes; None if the connection is closed, or if the API may wait and does."""
         with RawClient(self.broker.bootstrap_servers, patience_s=0.02 if may_wait else 20) as client:
             try:
                 client.send_bytes(data)
@@ -105,7 +105,7 @@ def framed(payload: bytes) -> bytes:
 def mutated(data: bytes, pick: random.Random) -> bytes:
     changed = bytearray(data)
     for _ in range(pick.randint(1, 3)):
-        # Behind the API key and version, so that it is this API's handler that has to cope.
+        # After the API key and version, so that this API's handler gets the mutated bytes.
         at = pick.randrange(4, len(changed) + 1)
         match pick.randrange(6):
             case 0:
@@ -132,7 +132,7 @@ def test_mutated_requests_are_answered_or_cost_one_connection(victim: Victim, ap
     peak = forget_peak()
     for number in range(MUTATIONS):
         whole = random_frame(api, version, pick, known)
-        # Some are left whole: they are strange enough.
+        # Some are sent unchanged: random requests are strange enough.
         sent = mutated(whole, pick) if number % 4 else whole
         victim.send(framed(sent), may_wait=api.key in MAY_WAIT)
         assert victim.broker.broker.listener.counts["failed"] == 0, sent.hex()
@@ -178,12 +178,12 @@ def test_garbage_is_refused(victim: Victim, seed: int) -> None:
     victim.must_be_well()
 
 
-def test_a_frame_of_no_bytes_is_refused(victim: Victim) -> None:
+def test_an_empty_frame_is_refused(victim: Victim) -> None:
     refused_without_harm(victim, framed(b""))
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1, 100 * MIB + 1])
-def test_a_frame_of_an_impossible_size_is_refused_before_it_comes(victim: Victim, size: int) -> None:
+def test_a_frame_of_an_impossible_size_is_refused_before_its_body_arrives(victim: Victim, size: int) -> None:
     refused_without_harm(victim, struct.pack(">i", size))
 
 
@@ -192,7 +192,7 @@ def test_http_tls_and_ssh_are_refused(victim: Victim) -> None:
         refused_without_harm(victim, spoken)
 
 
-def test_a_frame_that_is_announced_and_never_sent_costs_nothing(victim: Victim) -> None:
+def test_a_frame_that_is_announced_but_never_sent_takes_no_memory(victim: Victim) -> None:
     peak = forget_peak()
     clients = [RawClient(victim.broker.bootstrap_servers) for _ in range(100)]
     for client in clients:
@@ -203,7 +203,7 @@ def test_a_frame_that_is_announced_and_never_sent_costs_nothing(victim: Victim) 
         client.close()
 
 
-def test_a_request_may_come_one_byte_at_a_time(victim: Victim) -> None:
+def test_a_request_may_arrive_one_byte_at_a_time(victim: Victim) -> None:
     with RawClient(victim.broker.bootstrap_servers) as client:
         client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in framed(header(API_VERSIONS, 0)):
@@ -213,12 +213,12 @@ def test_a_request_may_come_one_byte_at_a_time(victim: Victim) -> None:
 
 
 @pytest.mark.parametrize("client_id", [b"\xff\xfe", b"\x9c\x40" + b"x" * 40_000, b"\x7f\xff", b"\x00\x02\xc3\x28"])
-def test_a_client_id_of_minus_2_or_40000_bytes_or_no_utf8_is_refused(victim: Victim, client_id: bytes) -> None:
+def test_a_client_id_of_minus_2_or_40000_bytes_or_invalid_utf8_is_refused(victim: Victim, client_id: bytes) -> None:
     refused_without_harm(victim, framed(header(METADATA, 1, client_id) + b"\xff\xff\xff\xff"))
 
 
 @pytest.mark.parametrize("client_id", [b"\xff\xff", b"\x00\x00", b"\x7f\xff" + b"x" * 32_767])
-def test_a_client_id_of_nothing_or_32767_bytes_is_served(victim: Victim, client_id: bytes) -> None:
+def test_an_empty_or_null_or_32767_byte_client_id_is_served(victim: Victim, client_id: bytes) -> None:
     assert victim.send(framed(header(METADATA, 1, client_id) + b"\x00\x00\x00\x00")) is not None
 
 
@@ -244,7 +244,7 @@ def test_a_million_nested_empty_arrays_are_refused_at_once(victim: Victim) -> No
     refused_without_harm(victim, framed(header(LIST_OFFSETS, 1) + struct.pack(">i", -1) + nested))
 
 
-def test_the_most_entries_there_may_be_do_not_hold_up_others_for_long(victim: Victim) -> None:
+def test_a_request_with_the_maximum_number_of_entries_does_not_block_others_for_long(victim: Victim) -> None:
     part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
     many = FetchRequest(max_wait_ms=0, min_bytes=1, topics=(FetchTopic(topic="steady", partitions=(part,) * 59_000),))
     with RawClient(victim.broker.bootstrap_servers) as client:
@@ -256,7 +256,7 @@ def test_the_most_entries_there_may_be_do_not_hold_up_others_for_long(victim: Vi
         assert len(answer.partitions) == 59_000
 
 
-def test_null_where_there_may_be_none_is_refused(victim: Victim) -> None:
+def test_null_in_a_non_nullable_field_is_refused(victim: Victim) -> None:
     for body in (
         header(METADATA, 0) + b"\xff\xff\xff\xff",
         header(METADATA, 1) + b"\x00\x00\x00\x01\xff\xff",
@@ -275,13 +275,13 @@ def test_a_topic_name_that_is_not_utf8_is_refused(victim: Victim, name: bytes) -
 
 
 def folders(victim: Victim) -> set[Path]:
-    """Those in the data folder, and beside it."""
+    """The folders in the data folder and beside it."""
     folder = victim.broker.broker.data_dir.path
     return {path for path in (*folder.iterdir(), *folder.parent.iterdir()) if path.is_dir()}
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "x" * 32_000, "a/b", "../../etc", "a\x00b", "\x7f", "a\nb"])
-def test_strange_names_of_topics_are_refused_and_make_no_folders(victim: Victim, name: str) -> None:
+def test_strange_topic_names_are_refused_and_create_no_folders(victim: Victim, name: str) -> None:
     before = folders(victim)
     [topic] = victim.steady.ask(MetadataRequest(topics=(MetadataRequestTopic(name=name),))).topics
     assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -291,8 +291,8 @@ def test_strange_names_of_topics_are_refused_and_make_no_folders(victim: Victim,
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "x" * 32_000, "a/b", "../../etc", "a\x00b", "ü\n"])
-def test_strange_names_of_groups_and_transactions_are_only_names(victim: Victim, name: str) -> None:
-    # The first transactional id makes the topic that all of them are kept in.
+def test_strange_group_and_transactional_ids_are_harmless(victim: Victim, name: str) -> None:
+    # The first transactional id creates __transaction_state.
     victim.steady.ask(InitProducerIdRequest(transactional_id="first", transaction_timeout_ms=1000))
     before = folders(victim)
     for version in range(FIND_COORDINATOR.first, FIND_COORDINATOR.last + 1):
@@ -305,14 +305,14 @@ def test_strange_names_of_groups_and_transactions_are_only_names(victim: Victim,
     victim.must_be_well()
 
 
-def test_a_compressed_bomb_is_handed_on_and_opened_by_nobody_here(victim: Victim) -> None:
+def test_a_decompression_bomb_is_passed_through_without_being_decompressed(victim: Victim) -> None:
     bomb = memoryview(cramjam.gzip.compress(bytes(900 * MIB // 2)))
     records = any_batch(bytes(bomb), 1, attributes=GZIP, base_timestamp=1, max_timestamp=5)
     create_topic(victim.steady, "bomb")
     peak = forget_peak()
     assert send_batch(victim.steady, "bomb", bytes(records)).error_code == ErrorCode.NONE
     assert len(fetch(victim.steady, "bomb").records or b"") == len(records)
-    # This one has to look inside, and stops in time.
+    # This one must decompress it, and stops in time.
     wanted = ListOffsetsTopic(name="bomb", partitions=(ListOffsetsPartition(partition_index=0, timestamp=3),))
     [topic] = victim.steady.ask(ListOffsetsRequest(replica_id=-1, topics=(wanted,))).topics
     assert (topic.partitions[0].error_code, topic.partitions[0].offset) == (ErrorCode.NONE, 0)
@@ -320,7 +320,7 @@ def test_a_compressed_bomb_is_handed_on_and_opened_by_nobody_here(victim: Victim
     victim.must_be_well()
 
 
-def test_of_two_who_create_a_topic_at_once_one_succeeds(victim: Victim) -> None:
+def test_of_two_concurrent_creations_of_a_topic_one_succeeds(victim: Victim) -> None:
     with RawClient(victim.broker.bootstrap_servers) as first, RawClient(victim.broker.bootstrap_servers) as second:
         for number in range(20):
             topic = CreatableTopic(
@@ -333,7 +333,7 @@ def test_of_two_who_create_a_topic_at_once_one_succeeds(victim: Victim) -> None:
     victim.must_be_well()
 
 
-def test_all_that_was_bad_was_counted_and_hardly_any_of_it_logged(
+def test_bad_input_is_counted_and_its_log_lines_are_rate_limited(
     victim: Victim, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = victim.refused

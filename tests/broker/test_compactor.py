@@ -37,7 +37,7 @@ def compact(broker: EphemeralBroker) -> None:
     broker.call(broker.broker.compactor.check())
 
 
-def test_a_consumer_gets_the_last_of_each_key_where_it_was(ottla: EphemeralBroker) -> None:
+def test_a_consumer_gets_the_last_record_of_each_key_at_its_offset(ottla: EphemeralBroker) -> None:
     write(ottla, rounds=8)
     before = read(ottla)
     log = ottla.broker.topics.by_name["t"].partitions[0].log
@@ -53,10 +53,10 @@ def test_a_consumer_gets_the_last_of_each_key_where_it_was(ottla: EphemeralBroke
     }
     assert ottla.broker.compactor.passes == 1
     compact(ottla)
-    assert ottla.broker.compactor.passes == 1, "there was nothing left to do"
+    assert ottla.broker.compactor.passes == 1, "compaction left nothing to do"
 
 
-def test_what_is_compacted_is_known_after_a_restart(ottla: EphemeralBroker) -> None:
+def test_the_compacted_position_survives_a_restart(ottla: EphemeralBroker) -> None:
     write(ottla, rounds=8)
     compact(ottla)
     before = read(ottla)
@@ -76,7 +76,9 @@ def test_records_without_a_key_are_refused(ottla: EphemeralBroker) -> None:
         assert refused.value.code == ErrorCode.INVALID_RECORD
 
 
-def test_a_topic_deleted_meanwhile_troubles_nobody(ottla: EphemeralBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_deleting_a_topic_during_compaction_is_harmless(
+    ottla: EphemeralBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     write(ottla, rounds=4)
 
     async def delete_while_compacting(broker: Broker) -> None:

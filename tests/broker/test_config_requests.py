@@ -1,6 +1,6 @@
 """DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44) and ListConfigResources (74).
 
-What each config may be is tested in configs/; here it is about what reaches the broker and what comes of it.
+Valid values are tested in configs/; this file tests the requests and their effect on a running broker.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def replace_all(
 
 @pytest.fixture
 def clean_broker(broker: ottla.Broker, client: RawClient) -> Iterator[ottla.Broker]:
-    """A broker whose own configs are as they were afterwards."""
+    """A broker; its dynamic configs are reset afterwards."""
     yield broker
     cleared = [replacement(BROKER, ALL_BROKERS, {}), replacement(BROKER, NODE, {})]
     assert replace_all(client, *cleared) == [ErrorCode.NONE, ErrorCode.NONE]
@@ -132,7 +132,7 @@ def test_a_resource_type_that_does_not_exist_is_not_listed(client: RawClient) ->
 
 
 @pytest.mark.usefixtures("clean_broker")
-def test_a_broker_config_that_is_not_known_is_kept_and_shown_without_its_value(client: RawClient) -> None:
+def test_an_unknown_broker_config_is_stored_and_described_without_its_value(client: RawClient) -> None:
     unknown = changing(BROKER, NODE, ("my.plugin.level", SET, "5"))
     everywhere = changing(BROKER, ALL_BROKERS, ("my.plugin.level", SET, "6"))
     assert alter(client, unknown, everywhere) == [ErrorCode.NONE, ErrorCode.NONE]
@@ -145,7 +145,7 @@ def test_a_broker_config_that_is_not_known_is_kept_and_shown_without_its_value(c
     assert alter(client, changing(BROKER, NODE, ("my.plugin.level", APPEND, "5"))) == [ErrorCode.INVALID_CONFIG]
 
 
-def test_only_what_somebody_set_at_the_start_is_static(tmp_path: Path) -> None:
+def test_only_explicit_start_up_settings_are_static(tmp_path: Path) -> None:
     groups = GroupConfig(min_session_timeout_ms=100, offsets_retention_minutes=5)
     settings = Settings(net=NetConfig(port=0), groups=groups)
     with ottla.Broker(tmp_path, settings) as broker, RawClient(broker.bootstrap_servers) as client:
@@ -185,7 +185,7 @@ def test_synonyms_and_documentation_come_only_when_asked_for(client: RawClient, 
     assert not any(config.synonyms or config.documentation for config in configs.values())
 
 
-def test_no_keys_at_all_ask_for_everything_and_unknown_keys_for_nothing(client: RawClient, topic: str) -> None:
+def test_null_keys_describe_everything_and_unknown_keys_nothing(client: RawClient, topic: str) -> None:
     everything = DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=())
     [result] = client.ask(DescribeConfigsRequest(resources=(everything,))).results
 
@@ -193,7 +193,7 @@ def test_no_keys_at_all_ask_for_everything_and_unknown_keys_for_nothing(client: 
     assert describe(client, TOPIC, topic, "no.such") == {}
 
 
-def test_a_resource_that_cannot_be_described_does_not_keep_its_neighbours(client: RawClient, topic: str) -> None:
+def test_a_resource_that_cannot_be_described_does_not_fail_the_others(client: RawClient, topic: str) -> None:
     expected = {
         (TOPIC, topic): ErrorCode.NONE,
         (TOPIC, "no-such"): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -219,14 +219,14 @@ def test_a_resource_that_cannot_be_described_does_not_keep_its_neighbours(client
     assert all(bool(one.error_message) is (one.error_code != 0) for one in results)
 
 
-def test_a_resource_that_is_named_again_and_again_is_described_once(client: RawClient, topic: str) -> None:
+def test_a_resource_named_repeatedly_is_described_once(client: RawClient, topic: str) -> None:
     [resource] = asking(TOPIC, topic).resources
 
     [result] = client.ask(DescribeConfigsRequest(resources=(resource,) * 1000)).results
     assert result.resource_name == topic
 
 
-def test_the_broker_tells_what_it_was_started_with(client: RawClient, broker: ottla.Broker) -> None:
+def test_the_broker_describes_its_start_up_settings(client: RawClient, broker: ottla.Broker) -> None:
     configs = describe(client, BROKER, NODE, synonyms=True)
 
     assert configs["node.id"].value == NODE
@@ -272,7 +272,7 @@ def test_every_version_replaces_all_configs(client: RawClient, name: str, versio
     assert value_of(client, name, "segment.ms") == ("6000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
 
 
-def test_an_altered_config_holds_at_once_for_a_log_that_is_open(client: RawClient, topic: str) -> None:
+def test_an_altered_config_applies_at_once_to_an_open_log(client: RawClient, topic: str) -> None:
     produce(client, topic, bytes(200))
     alter(client, changing(TOPIC, topic, ("max.message.bytes", SET, "100")))
     assert send_batch(client, topic, make_batch(bytes(200))).error_code == ErrorCode.MESSAGE_TOO_LARGE
@@ -281,14 +281,14 @@ def test_an_altered_config_holds_at_once_for_a_log_that_is_open(client: RawClien
     produce(client, topic, bytes(200))
 
 
-def test_whose_clock_counts_can_be_altered_while_records_come(client: RawClient, topic: str) -> None:
+def test_the_timestamp_type_can_be_altered_while_records_arrive(client: RawClient, topic: str) -> None:
     assert send_batch(client, topic, make_batch(b"v")).log_append_time_ms == -1
     alter(client, changing(TOPIC, topic, ("message.timestamp.type", SET, "LogAppendTime")))
 
     assert send_batch(client, topic, make_batch(b"v")).log_append_time_ms > 0
 
 
-def test_configs_that_cannot_be_are_refused_and_change_nothing(client: RawClient, topic: str) -> None:
+def test_invalid_configs_are_refused_and_change_nothing(client: RawClient, topic: str) -> None:
     refusals = [
         (("no.such", SET, "1"), ErrorCode.INVALID_CONFIG),
         (("retention.ms", SET, "soon"), ErrorCode.INVALID_CONFIG),
@@ -309,7 +309,7 @@ def test_an_unknown_operation_is_refused(client: RawClient, topic: str) -> None:
     assert alter(client, altered) == [ErrorCode.INVALID_REQUEST]
 
 
-def test_a_resource_that_cannot_be_altered_does_not_keep_its_neighbours(client: RawClient, topic: str) -> None:
+def test_a_resource_that_cannot_be_altered_does_not_fail_the_others(client: RawClient, topic: str) -> None:
     change = ("retention.ms", SET, "7")
     resources = {
         (TOPIC, topic): ErrorCode.NONE,
@@ -331,18 +331,18 @@ def test_a_resource_that_cannot_be_altered_does_not_keep_its_neighbours(client: 
     assert value_of(client, topic, "retention.ms")[0] == "8"
 
 
-def test_of_a_topic_that_does_not_exist_the_configs_are_looked_at_first(client: RawClient) -> None:
+def test_configs_are_validated_before_the_topics_existence(client: RawClient) -> None:
     assert alter(client, changing(TOPIC, "no-such", ("no.such", SET, "1"))) == [ErrorCode.INVALID_CONFIG]
 
 
-def test_a_resource_that_comes_twice_is_refused_both_times(client: RawClient, topic: str) -> None:
+def test_a_duplicate_resource_is_refused_both_times(client: RawClient, topic: str) -> None:
     once = changing(TOPIC, topic, ("retention.ms", SET, "7"))
 
     assert alter(client, once, once) == [ErrorCode.INVALID_REQUEST] * 2
     assert value_of(client, topic, "retention.ms")[0] == "604800000"
 
 
-def test_to_validate_only_changes_nothing_and_answers_the_same(client: RawClient, topic: str) -> None:
+def test_validate_only_changes_nothing_and_answers_the_same(client: RawClient, topic: str) -> None:
     good, bad = ("retention.ms", SET, "7"), ("retention.ms", SET, "soon")
     validated = [changing(TOPIC, topic, good), changing(BROKER, ALL_BROKERS, ("message.max.bytes", SET, "x"))]
     assert alter(client, *validated, validate_only=True) == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
@@ -371,7 +371,7 @@ def test_altered_configs_survive_a_restart(ottla: EphemeralBroker) -> None:
 # Altering the broker
 
 
-def test_topics_follow_the_broker_in_what_they_do_not_set_themselves(
+def test_topics_inherit_changed_broker_configs(
     clean_broker: ottla.Broker, client: RawClient, topic: str, name: str
 ) -> None:
     own = f"{name}-own"
@@ -391,7 +391,7 @@ def test_topics_follow_the_broker_in_what_they_do_not_set_themselves(
     assert clean_broker.broker.topics.by_name[topic].config.log.max_message_bytes == 1000
 
 
-def test_what_the_broker_was_started_with_cannot_be_altered(clean_broker: ottla.Broker, client: RawClient) -> None:
+def test_start_up_settings_cannot_be_altered(clean_broker: ottla.Broker, client: RawClient) -> None:
     refused = [
         changing(BROKER, NODE, ("node.id", SET, "3")),
         changing(BROKER, ALL_BROKERS, ("message.max.bytes", SET, "many")),

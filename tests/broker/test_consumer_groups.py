@@ -1,4 +1,4 @@
-"""Consumer groups over the wire: what a raw client is answered, and what outlives the broker."""
+"""Consumer groups over the wire: responses to a raw client, and state after a restart."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_member_joins_is_shown_commits_and_leaves(client: RawClient, topic: st
     assert described(client, topic).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_group_has_configs_of_its_own(client: RawClient, topic: str) -> None:
+def test_a_group_has_its_own_configs(client: RawClient, topic: str) -> None:
     assert beat(client, topic, topic).heartbeat_interval_ms == 5000
     assert alter(client, topic, interval="7000", session="50000") == ErrorCode.NONE
     assert beat(client, topic, topic, 2).heartbeat_interval_ms == 7000
@@ -102,7 +102,7 @@ def test_a_group_has_configs_of_its_own(client: RawClient, topic: str) -> None:
     assert found[SESSION] == ("50000", ConfigSource.DYNAMIC_GROUP_CONFIG)
 
 
-def test_configs_of_a_group_keep_within_the_brokers_bounds(client: RawClient, topic: str) -> None:
+def test_group_configs_stay_within_the_brokers_bounds(client: RawClient, topic: str) -> None:
     assert alter(client, topic, interval="1") == ErrorCode.INVALID_CONFIG
     assert alter(client, topic, session="1") == ErrorCode.INVALID_CONFIG
     assert alter(client, topic, session="90000") == ErrorCode.INVALID_CONFIG
@@ -110,7 +110,7 @@ def test_configs_of_a_group_keep_within_the_brokers_bounds(client: RawClient, to
     assert alter(client, topic, session="60000", interval="15000") == ErrorCode.NONE
 
 
-def test_a_group_its_members_and_its_configs_outlive_the_broker(tmp_path: Path) -> None:
+def test_a_group_its_members_and_its_configs_survive_a_restart(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client, "t", 2)
         beat(client, "g", "t")

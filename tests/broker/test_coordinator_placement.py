@@ -1,4 +1,4 @@
-"""What a node answers for follows what it leads, and it answers only for what it has read."""
+"""A node coordinates the partitions of an internal topic that it leads, once it has loaded them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTERNAL = "t"
 
 
 class World:
-    """One partition of an internal topic, who leads it, and what this node has read of it."""
+    """One partition of an internal topic: its leader, and whether this node has loaded it."""
 
     def __init__(self) -> None:
         self.node_id = ME
@@ -42,7 +42,7 @@ class World:
         self._listeners.append(listener)
 
     async def led_by(self, leader: int, epoch: int) -> ErrorCode:
-        """What is answered once all that can be done has been."""
+        """The coordinated partitions once all pending work is done."""
         state = partition((1, 2), leader=leader, leader_epoch=epoch)
         before, self.view = self.view, self.view.with_partitions({state.key: state})
         for listener in self._listeners:
@@ -60,7 +60,7 @@ class World:
         self.events.append(f"unload {index}")
 
 
-def test_what_is_led_is_read_first_and_forgotten_when_another_leads() -> None:
+def test_a_led_partition_is_loaded_first_and_unloaded_when_another_node_leads() -> None:
     async def scenario() -> None:
         world = World()
         assert await world.led_by(2, 0) is ErrorCode.NOT_COORDINATOR
@@ -73,7 +73,7 @@ def test_what_is_led_is_read_first_and_forgotten_when_another_leads() -> None:
     asyncio.run(scenario())
 
 
-def test_what_is_led_in_a_later_epoch_is_read_again() -> None:
+def test_a_partition_led_in_a_later_epoch_is_reloaded() -> None:
     async def scenario() -> None:
         world = World()
         world.may_load.set()
@@ -84,7 +84,7 @@ def test_what_is_led_in_a_later_epoch_is_read_again() -> None:
     asyncio.run(scenario())
 
 
-def test_what_was_lost_while_it_was_read_and_is_led_again_is_read_anew() -> None:
+def test_leadership_lost_and_regained_during_loading_loads_again() -> None:
     async def scenario() -> None:
         world = World()
         await world.led_by(ME, 0)
@@ -98,7 +98,7 @@ def test_what_was_lost_while_it_was_read_and_is_led_again_is_read_anew() -> None
     asyncio.run(scenario())
 
 
-def test_a_fenced_node_answers_for_nothing() -> None:
+def test_a_fenced_node_coordinates_nothing() -> None:
     async def scenario() -> None:
         world = World()
         world.may_load.set()
@@ -109,7 +109,7 @@ def test_a_fenced_node_answers_for_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_what_cannot_be_read_yet_is_not_answered_for() -> None:
+def test_a_partition_that_cannot_be_loaded_is_not_coordinated() -> None:
     async def scenario() -> None:
         world = World()
 

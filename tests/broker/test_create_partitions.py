@@ -46,7 +46,7 @@ def test_every_version_gives_a_topic_more_partitions(client: RawClient, topic: s
     assert partition_count(client, topic) == 4
 
 
-def test_new_partitions_can_be_used_at_once_and_old_ones_keep_what_they_have(client: RawClient, topic: str) -> None:
+def test_new_partitions_are_usable_at_once_and_existing_ones_keep_their_records(client: RawClient, topic: str) -> None:
     produce(client, topic, b"old")
     grow(client, wanted(topic, 2))
     produce(client, topic, b"new", partition=1)
@@ -64,7 +64,7 @@ def test_new_partitions_can_be_used_at_once_and_old_ones_keep_what_they_have(cli
         (MOST_PARTITIONS_PER_TOPIC + 1, "A topic may have at most 100000 partitions, not 100001."),
     ],
 )
-def test_a_count_that_is_no_increase_or_absurd_is_refused(
+def test_a_partition_count_that_does_not_increase_or_is_absurd_is_refused(
     client: RawClient, name: str, count: int, message: str
 ) -> None:
     create_topic(client, name, 3)
@@ -74,7 +74,7 @@ def test_a_count_that_is_no_increase_or_absurd_is_refused(
     assert partition_count(client, name) == 3
 
 
-def test_too_many_at_once_are_refused_without_failing_what_has_its_own_error(client: RawClient, topic: str) -> None:
+def test_too_many_partitions_are_refused_and_other_errors_are_kept(client: RawClient, topic: str) -> None:
     results = client.ask(asking(wanted(topic, MOST_PARTITIONS_PER_REQUEST + 2), wanted("no-such", 2))).results
 
     assert {result.name: result.error_code for result in results} == {
@@ -84,9 +84,7 @@ def test_too_many_at_once_are_refused_without_failing_what_has_its_own_error(cli
     assert partition_count(client, topic) == 1
 
 
-def test_a_topic_that_comes_twice_is_refused_once_and_its_neighbours_grow(
-    client: RawClient, topic: str, name: str
-) -> None:
+def test_a_duplicate_topic_is_refused_once_and_the_others_grow(client: RawClient, topic: str, name: str) -> None:
     other = f"{name}-other"
     create_topic(client, other)
     results = client.ask(asking(wanted(topic, 2), wanted(other, 2), wanted(topic, 3))).results
@@ -99,12 +97,12 @@ def test_a_topic_that_comes_twice_is_refused_once_and_its_neighbours_grow(
     assert partition_count(client, topic) == 1
 
 
-def test_replicas_may_be_placed_by_hand_on_the_broker_there_is(client: RawClient, topic: str) -> None:
+def test_replicas_may_be_assigned_manually_to_the_only_broker(client: RawClient, topic: str) -> None:
     assert grow(client, wanted(topic, 3, (NODE,), (NODE,))).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("assignments", [((NODE,),), ((NODE,), (7,)), ((NODE,), (NODE, NODE)), ((NODE,), ()), ()])
-def test_replicas_that_cannot_be_are_refused(
+def test_invalid_replica_assignments_are_refused(
     client: RawClient, topic: str, assignments: tuple[tuple[int, ...], ...]
 ) -> None:
     refused = grow(client, wanted(topic, 3, *assignments, is_placed=True))
@@ -113,7 +111,7 @@ def test_replicas_that_cannot_be_are_refused(
     assert partition_count(client, topic) == 1
 
 
-def test_to_validate_only_changes_nothing_and_answers_the_same(client: RawClient, topic: str) -> None:
+def test_validate_only_changes_nothing_and_answers_the_same(client: RawClient, topic: str) -> None:
     results = client.ask(asking(wanted(topic, 2), wanted("no-such", 2), validate_only=True)).results
 
     assert {result.name: result.error_code for result in results} == {

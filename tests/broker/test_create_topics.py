@@ -76,14 +76,14 @@ def test_every_version_creates_a_topic(client: RawClient, name: str, version: in
     assert partition_count(client, name) == 3
 
 
-def test_the_id_in_the_answer_is_the_one_that_metadata_tells(client: RawClient, name: str) -> None:
+def test_the_topic_id_in_the_response_equals_that_in_metadata(client: RawClient, name: str) -> None:
     topic_id = create_topic(client, name)
 
     [described] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=name),))).topics
     assert described.topic_id == topic_id
 
 
-def test_the_answer_holds_every_config_with_where_its_value_comes_from(client: RawClient, name: str) -> None:
+def test_the_response_has_every_config_with_its_source(client: RawClient, name: str) -> None:
     [created] = create(client, wanted(name, configs={"retention.ms": "1000"}))
 
     configs = {config.name: config for config in created.configs or ()}
@@ -99,7 +99,7 @@ def test_the_answer_holds_every_config_with_where_its_value_comes_from(client: R
     assert not any(config.read_only or config.is_sensitive for config in configs.values())
 
 
-def test_partitions_and_replicas_of_minus_one_stand_for_the_defaults(client: RawClient, name: str) -> None:
+def test_minus_one_partitions_and_replicas_mean_the_defaults(client: RawClient, name: str) -> None:
     [created] = create(client, wanted(name, DEFAULT, DEFAULT))
 
     assert (created.error_code, created.num_partitions, created.replication_factor) == (ErrorCode.NONE, 1, 1)
@@ -112,12 +112,12 @@ def test_a_topic_without_partitions_is_refused(client: RawClient, name: str, par
 
 
 @pytest.mark.parametrize("replicas", [0, -2, 2, 32767])
-def test_more_replicas_than_brokers_or_none_are_refused(client: RawClient, name: str, replicas: int) -> None:
+def test_zero_replicas_or_more_than_brokers_are_refused(client: RawClient, name: str, replicas: int) -> None:
     assert code_of(client, wanted(name, 1, replicas)) == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 @pytest.mark.parametrize("partitions", [MOST_PARTITIONS_PER_REQUEST, (1 << 31) - 1])
-def test_a_request_for_too_many_partitions_is_refused_whole(client: RawClient, name: str, partitions: int) -> None:
+def test_a_request_for_too_many_partitions_is_refused_as_a_whole(client: RawClient, name: str, partitions: int) -> None:
     results = create(client, wanted(name, partitions), wanted(f"{name}-other", DEFAULT))
 
     assert [result.error_code for result in results] == [ErrorCode.POLICY_VIOLATION] * 2
@@ -125,7 +125,7 @@ def test_a_request_for_too_many_partitions_is_refused_whole(client: RawClient, n
 
 
 def test_a_name_that_is_taken_is_refused(client: RawClient, topic: str) -> None:
-    # Whatever else is wrong with it, as in Kafka.
+    # This error takes precedence over others, as in Kafka.
     assert code_of(client, wanted(topic, 0, 9, configs={"no.such": "1"})) == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
@@ -140,11 +140,11 @@ def test_a_name_that_clashes_with_another_in_metrics_is_refused(client: RawClien
     assert code_of(client, wanted(f"{name}_a")) == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_the_log_of_kafkas_controllers_is_no_topic_to_create(client: RawClient) -> None:
+def test_kafkas_cluster_metadata_topic_cannot_be_created(client: RawClient) -> None:
     assert code_of(client, wanted("__cluster_metadata")) == ErrorCode.INVALID_REQUEST
 
 
-def test_a_name_that_comes_twice_is_refused_once_and_its_neighbours_are_created(client: RawClient, name: str) -> None:
+def test_a_duplicate_name_is_refused_once_and_the_others_are_created(client: RawClient, name: str) -> None:
     results = create(client, wanted(name), wanted(f"{name}-other"), wanted(name, 2))
 
     assert [(result.name, result.error_code) for result in results] == [
@@ -154,7 +154,7 @@ def test_a_name_that_comes_twice_is_refused_once_and_its_neighbours_are_created(
     assert partition_count(client, name) == 0
 
 
-def test_replicas_may_be_placed_by_hand_on_the_broker_there_is(client: RawClient, name: str) -> None:
+def test_replicas_may_be_assigned_manually_to_the_only_broker(client: RawClient, name: str) -> None:
     [created] = create(client, wanted(name, assignments={0: (NODE,), 1: (NODE,)}))
 
     assert (created.error_code, created.num_partitions, created.replication_factor) == (ErrorCode.NONE, 2, 1)
@@ -164,13 +164,13 @@ def test_replicas_may_be_placed_by_hand_on_the_broker_there_is(client: RawClient
     "assignments",
     [{0: (7,)}, {0: (NODE, 7)}, {0: (NODE, NODE)}, {0: ()}, {1: (NODE,)}, {-1: (NODE,)}, {0: (NODE,), 2: (NODE,)}],
 )
-def test_replicas_that_cannot_be_are_refused(
+def test_invalid_replica_assignments_are_refused(
     client: RawClient, name: str, assignments: dict[int, tuple[int, ...]]
 ) -> None:
     assert code_of(client, wanted(name, assignments=assignments)) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_partition_that_is_placed_twice_is_refused(client: RawClient, name: str) -> None:
+def test_a_partition_assigned_twice_is_refused(client: RawClient, name: str) -> None:
     placed = CreatableReplicaAssignment(partition_index=0, broker_ids=(NODE,))
     topic = CreatableTopic(
         name=name, num_partitions=DEFAULT, replication_factor=DEFAULT, assignments=(placed, placed), configs=()
@@ -180,9 +180,7 @@ def test_a_partition_that_is_placed_twice_is_refused(client: RawClient, name: st
 
 
 @pytest.mark.parametrize(("partitions", "replicas"), [(1, DEFAULT), (DEFAULT, 1)])
-def test_what_is_placed_by_hand_is_not_counted_as_well(
-    client: RawClient, name: str, partitions: int, replicas: int
-) -> None:
+def test_a_manual_assignment_excludes_counts(client: RawClient, name: str, partitions: int, replicas: int) -> None:
     placed = CreatableReplicaAssignment(partition_index=0, broker_ids=(NODE,))
     topic = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=replicas, assignments=(placed,), configs=()
@@ -200,7 +198,7 @@ def test_what_is_placed_by_hand_is_not_counted_as_well(
         ({"retention.ms": None}, "retention.ms"),
     ],
 )
-def test_a_config_that_cannot_be_is_refused_with_what_could(
+def test_an_invalid_config_is_refused_with_the_valid_values(
     client: RawClient, name: str, configs: dict[str, str | None], hint: str
 ) -> None:
     [refused] = create(client, wanted(name, configs=configs))
@@ -210,14 +208,14 @@ def test_a_config_that_cannot_be_is_refused_with_what_could(
     assert partition_count(client, name) == 0
 
 
-def test_a_topics_configs_hold_from_its_first_record_on(client: RawClient, name: str) -> None:
+def test_a_topics_configs_apply_from_its_first_record_on(client: RawClient, name: str) -> None:
     create_topic(client, name, configs={"max.message.bytes": "100"})
 
     refused = send_batch(client, name, make_batch(bytes(100)))
     assert refused.error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_to_validate_only_creates_nothing_and_answers_the_same(client: RawClient, topic: str, name: str) -> None:
+def test_validate_only_creates_nothing_and_answers_the_same(client: RawClient, topic: str, name: str) -> None:
     new = f"{name}-new"
     results = create(
         client, wanted(new, 2), wanted(topic), wanted(f"{new}-2", 0), wanted(f"{new}-3", 1, 3), validate_only=True
@@ -233,7 +231,7 @@ def test_to_validate_only_creates_nothing_and_answers_the_same(client: RawClient
     assert partition_count(client, new) == 0
 
 
-def test_a_topic_made_anew_has_another_id_and_nothing_in_it(client: RawClient, name: str) -> None:
+def test_a_re_created_topic_has_another_id_and_is_empty(client: RawClient, name: str) -> None:
     first = create_topic(client, name)
     produce(client, name, b"old")
     delete_topic(client, name)
@@ -249,7 +247,7 @@ def test_a_topic_of_ten_thousand_partitions_is_created_and_deleted(client: RawCl
     delete_topic(client, name)
 
 
-def test_a_topic_that_a_client_asks_for_is_created_by_the_same_rules(client: RawClient, name: str) -> None:
+def test_automatic_creation_follows_the_same_rules(client: RawClient, name: str) -> None:
     asked = MetadataRequest(topics=(MetadataRequestTopic(name=name), MetadataRequestTopic(name="__cluster_metadata")))
     created, refused = client.ask(asked).topics
 
@@ -257,7 +255,7 @@ def test_a_topic_that_a_client_asks_for_is_created_by_the_same_rules(client: Raw
     assert refused.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_an_internal_topic_is_internal_whoever_creates_it(client: RawClient, broker: ottla.Broker) -> None:
+def test_an_internal_topic_is_internal_even_if_a_client_creates_it(client: RawClient, broker: ottla.Broker) -> None:
     asked = MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),))
     [created] = client.ask(asked).topics
 

@@ -1,4 +1,4 @@
-"""Dead letters: records that a share group rejected are in a separate topic, with the reason."""
+"""Dead letters: records rejected by a share group are written to a separate topic, with the reason."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def why(letter: Record) -> dict[str, str]:
     return {name.removeprefix(prefix): (value or b"").decode() for name, value in letter.headers if prefix in name}
 
 
-def test_a_rejected_record_becomes_a_dead_letter_that_says_why(client: RawClient, member: ShareMember) -> None:
+def test_a_rejected_record_becomes_a_dead_letter_with_the_reason(client: RawClient, member: ShareMember) -> None:
     produce(client, member.topic, b"good", b"bad")
     member.fetch()
     assert member.acknowledge(0, 1, ACCEPT, REJECT) == ErrorCode.NONE
@@ -55,7 +55,7 @@ def test_a_rejected_record_becomes_a_dead_letter_that_says_why(client: RawClient
     assert member.fetch().ranges == []
 
 
-def test_so_does_one_that_was_delivered_too_often(client: RawClient, member: ShareMember) -> None:
+def test_a_record_delivered_too_often_becomes_a_dead_letter(client: RawClient, member: ShareMember) -> None:
     produce(client, member.topic, b"bad")
     for _ in range(2):
         member.fetch()
@@ -64,7 +64,7 @@ def test_so_does_one_that_was_delivered_too_often(client: RawClient, member: Sha
     assert (letter.value, why(letter)["reason"], why(letter)["delivery-count"]) == (b"bad", "delivery-count-limit", "2")
 
 
-def test_what_is_refused_in_the_topic_of_dead_letters_ends_there(client: RawClient, name: str) -> None:
+def test_a_record_rejected_in_the_dead_letter_topic_is_dropped(client: RawClient, name: str) -> None:
     topic_id = create_topic(client, name)
     assert set_group_config(client, name, dead_letter_topic=name) == ErrorCode.NONE
     member = ShareMember(client, name, name, topic_id)
@@ -75,7 +75,7 @@ def test_what_is_refused_in_the_topic_of_dead_letters_ends_there(client: RawClie
     assert len(letters(client, name)) == 1
 
 
-def test_nothing_is_archived_before_its_letter_is_written(client: RawClient, member: ShareMember) -> None:
+def test_no_record_is_archived_before_its_dead_letter_is_written(client: RawClient, member: ShareMember) -> None:
     dead = f"{member.topic}-dead"
     create_topic(client, dead, configs={"max.message.bytes": "80"})
     produce(client, member.topic, b"x" * 200, b"good")
@@ -90,7 +90,7 @@ def test_nothing_is_archived_before_its_letter_is_written(client: RawClient, mem
     assert [len(letter.value or b"") for letter in letters(client, dead)] == [200, 3]
 
 
-def test_a_lock_that_ends_once_too_often_makes_a_dead_letter(tmp_path: Path) -> None:
+def test_a_lock_that_expires_at_the_delivery_limit_makes_a_dead_letter(tmp_path: Path) -> None:
     del tmp_path
     with EphemeralBroker() as broker, RawClient(broker.bootstrap_servers) as client:
         assert set_group_config(client, "g", dead_letter_topic="dead", share_delivery_count_limit=1) == 0
@@ -103,7 +103,7 @@ def test_a_lock_that_ends_once_too_often_makes_a_dead_letter(tmp_path: Path) -> 
         assert why(letter)["reason"] == "delivery-count-limit"
 
 
-def test_letters_are_on_the_disk_first_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_dead_letters_are_fsynced_first_if_configured(tmp_path: Path) -> None:
     settings = Settings(log=LogConfig(flush="ack"))
     with ottla.Broker(tmp_path, settings=settings) as broker, RawClient(broker.bootstrap_servers) as client:
         assert set_group_config(client, "g", dead_letter_topic="dead") == 0
@@ -125,11 +125,11 @@ def test_letters_are_on_the_disk_first_where_that_is_asked_for(tmp_path: Path) -
         {"share_record_lock_duration": 5},
     ],
 )
-def test_configs_that_cannot_be_are_refused(client: RawClient, name: str, config: dict[str, str | int]) -> None:
+def test_invalid_configs_are_refused(client: RawClient, name: str, config: dict[str, str | int]) -> None:
     assert set_group_config(client, name, **config) == ErrorCode.INVALID_CONFIG
 
 
-def test_a_group_begins_where_its_config_says(client: RawClient, name: str) -> None:
+def test_a_group_starts_at_its_configured_offset(client: RawClient, name: str) -> None:
     topic_id = create_topic(client, name)
     produce(client, name, b"a")
     assert set_group_config(client, name, share_auto_offset_reset="earliest") == ErrorCode.NONE

@@ -32,7 +32,7 @@ EARLIEST = -2
 
 
 def asking(topic: str, *before: tuple[int, int]) -> DeleteRecordsRequest:
-    """Pairs of a partition and the offset before which everything goes."""
+    """Pairs of a partition and the offset before which records are deleted."""
     partitions = tuple(DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in before)
     return DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=topic, partitions=partitions),), timeout_ms=1000)
 
@@ -51,7 +51,7 @@ def earliest(client: RawClient, topic: str) -> int:
 
 
 @pytest.mark.parametrize("version", range(apis.DELETE_RECORDS.first, apis.DELETE_RECORDS.last + 1))
-def test_every_version_deletes_what_is_before_an_offset(client: RawClient, topic: str, version: int) -> None:
+def test_every_version_deletes_records_before_an_offset(client: RawClient, topic: str, version: int) -> None:
     produce(client, topic, b"0", b"1", b"2")
     [answer] = client.ask(asking(topic, (0, 1)), version).topics
 
@@ -62,7 +62,7 @@ def test_every_version_deletes_what_is_before_an_offset(client: RawClient, topic
     assert earliest(client, topic) == 1
 
 
-def test_minus_one_deletes_everything_there_is(client: RawClient, topic: str) -> None:
+def test_minus_one_deletes_all_records(client: RawClient, topic: str) -> None:
     produce(client, topic, b"0", b"1")
 
     assert delete(client, topic, HIGH_WATERMARK).low_watermark == 2
@@ -70,7 +70,7 @@ def test_minus_one_deletes_everything_there_is(client: RawClient, topic: str) ->
     assert produce(client, topic, b"2") == 2
 
 
-def test_what_was_deleted_before_can_be_deleted_again(client: RawClient, topic: str) -> None:
+def test_deleting_deleted_records_again_succeeds(client: RawClient, topic: str) -> None:
     produce(client, topic, b"0", b"1", b"2")
     delete(client, topic, 2)
 
@@ -87,7 +87,7 @@ def test_an_offset_that_is_not_in_the_log_is_out_of_range(client: RawClient, top
     assert earliest(client, topic) == 0
 
 
-def test_a_partition_that_does_not_exist_does_not_keep_its_neighbours(client: RawClient, topic: str) -> None:
+def test_an_unknown_partition_does_not_fail_the_others(client: RawClient, topic: str) -> None:
     produce(client, topic, b"0")
     [answer] = client.ask(asking(topic, (7, 0), (0, 1), (-1, 0))).topics
 
@@ -99,7 +99,7 @@ def test_a_partition_that_does_not_exist_does_not_keep_its_neighbours(client: Ra
     assert delete(client, "no-such", 0).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_partition_that_is_named_twice_is_cut_once(client: RawClient, topic: str) -> None:
+def test_a_partition_named_twice_is_truncated_once(client: RawClient, topic: str) -> None:
     produce(client, topic, b"0", b"1", b"2")
     [answer] = client.ask(asking(topic, (0, 1), (0, 2))).topics
 
@@ -109,7 +109,7 @@ def test_a_partition_that_is_named_twice_is_cut_once(client: RawClient, topic: s
 @pytest.mark.parametrize(
     ("policy", "code"), [("compact", ErrorCode.POLICY_VIOLATION), ("compact,delete", ErrorCode.NONE)]
 )
-def test_records_of_a_topic_that_is_only_compacted_stay(
+def test_records_of_a_compact_only_topic_cannot_be_deleted(
     client: RawClient, name: str, policy: str, code: ErrorCode
 ) -> None:
     create_topic(client, name, configs={"cleanup.policy": policy})
@@ -118,7 +118,7 @@ def test_records_of_a_topic_that_is_only_compacted_stay(
     assert delete(client, name, HIGH_WATERMARK).error_code == code
 
 
-def test_records_of_internal_topics_stay(client: RawClient) -> None:
+def test_records_of_internal_topics_cannot_be_deleted(client: RawClient) -> None:
     create_topic(client, "__consumer_offsets")
 
     assert delete(client, "__consumer_offsets", HIGH_WATERMARK).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -136,7 +136,7 @@ def test_deleted_records_stay_deleted_after_a_restart(ottla: EphemeralBroker) ->
         assert values_in(client, "orders", 1) == [b"1"]
 
 
-def test_no_kill_brings_back_what_was_deleted(tmp_path: Path) -> None:
+def test_a_kill_does_not_restore_deleted_records(tmp_path: Path) -> None:
     with Serve(tmp_path) as serve, RawClient(serve.address) as client:
         create_topic(client, "orders")
         produce(client, "orders", b"0", b"1")
@@ -148,7 +148,7 @@ def test_no_kill_brings_back_what_was_deleted(tmp_path: Path) -> None:
         assert values_in(client, "orders", 1) == [b"1"]
 
 
-def test_a_start_that_cannot_be_noted_is_a_storage_error_until_it_can(client: RawClient, topic: str) -> None:
+def test_a_log_start_offset_that_cannot_be_saved_is_a_storage_error_until_it_can(client: RawClient, topic: str) -> None:
     produce(client, topic, b"0", b"1")
     with failing("fsync", "log-start-offset-checkpoint.tmp") as refused:
         [answer] = client.ask(asking(topic, (0, 1), (7, 1))).topics
@@ -161,7 +161,7 @@ def test_a_start_that_cannot_be_noted_is_a_storage_error_until_it_can(client: Ra
     assert delete(client, topic, 1).low_watermark == 1
 
 
-def test_requests_at_once_are_all_noted(tmp_path: Path) -> None:
+def test_concurrent_requests_are_all_saved(tmp_path: Path) -> None:
     with Serve(tmp_path) as serve, RawClient(serve.address) as first, RawClient(serve.address) as second:
         for client, name in ((first, "orders"), (second, "jobs")):
             create_topic(client, name)

@@ -52,7 +52,7 @@ def codes(results: list[DeletableTopicResult]) -> list[int]:
 
 
 @pytest.mark.parametrize("version", range(apis.DELETE_TOPICS.first, BY_ID_SINCE))
-def test_every_early_version_deletes_by_name(client: RawClient, topic: str, version: int) -> None:
+def test_every_version_before_6_deletes_by_name(client: RawClient, topic: str, version: int) -> None:
     [deleted, unknown] = sorted(
         client.ask(by_name(topic, "no-such"), version).responses, key=lambda one: one.error_code
     )
@@ -81,7 +81,7 @@ def test_an_unknown_id_is_refused_as_such(client: RawClient) -> None:
     assert (refused.name, refused.topic_id, refused.error_code) == (None, STRANGER, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-def test_what_names_no_topic_or_names_it_in_two_ways_is_refused(client: RawClient, name: str) -> None:
+def test_a_topic_without_name_and_id_or_with_both_is_refused(client: RawClient, name: str) -> None:
     topic_id = create_topic(client, name)
 
     assert codes(delete(client, (None, NO_UUID))) == [ErrorCode.INVALID_REQUEST]
@@ -92,7 +92,7 @@ def test_what_names_no_topic_or_names_it_in_two_ways_is_refused(client: RawClien
     assert partition_count(client, name) == 1
 
 
-def test_one_that_cannot_be_deleted_does_not_keep_its_neighbours(client: RawClient, topic: str) -> None:
+def test_a_topic_that_cannot_be_deleted_does_not_fail_the_others(client: RawClient, topic: str) -> None:
     assert codes(delete(client, ("no-such", NO_UUID), (topic, NO_UUID), ("a b", NO_UUID))) == [
         ErrorCode.NONE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -117,9 +117,7 @@ def test_an_internal_topic_is_not_deleted(client: RawClient) -> None:
     assert partition_count(client, "__consumer_offsets") == 1
 
 
-def test_a_fetch_that_waits_for_a_topic_ends_when_it_is_deleted(
-    broker: ottla.Broker, client: RawClient, name: str
-) -> None:
+def test_a_waiting_fetch_ends_when_its_topic_is_deleted(broker: ottla.Broker, client: RawClient, name: str) -> None:
     topic_id = create_topic(client, name)
     wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     by_id = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(FetchTopic(topic_id=topic_id, partitions=(wanted,)),))
@@ -144,7 +142,7 @@ def test_nothing_of_a_deleted_topic_stays_on_the_disk(tmp_path: Path) -> None:
         produce(client, "kept", b"v")
         delete_topic(client, "doomed")
 
-    # A stop waits for what is removed in the background.
+    # Shutdown waits for background removal.
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["kept-0"]
 
 

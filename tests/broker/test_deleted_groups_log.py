@@ -1,4 +1,4 @@
-"""__consumer_offsets is deleted: the groups go with it, at once and for good, and new ones can come."""
+"""Deleting __consumer_offsets deletes all groups at once and permanently; new groups can be created."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BY_NAME = 7
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[ottla.Broker]:
-    """One for each test: what is deleted is everybody's."""
+    """One broker per test, because the tests delete the state of all groups."""
     with ottla.Broker(tmp_path, ALLOWING._replace(net=replace(ALLOWING.net, port=0))) as broker:
         yield broker
 
@@ -83,7 +83,7 @@ def test_members_learn_that_their_group_is_gone(broker: ottla.Broker, client: Ra
     assert client.ask(join_request(), FIRST_JOIN_WITHOUT_ID_REQUIRED).generation_id == 1
 
 
-def test_offsets_are_gone_at_once_and_stay_so_over_a_restart(ottla: EphemeralBroker) -> None:
+def test_offsets_are_gone_at_once_and_after_a_restart(ottla: EphemeralBroker) -> None:
     with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "read")
         commit(client, "old", "read", 5)

@@ -1,4 +1,4 @@
-"""DescribeCluster (60), and what clients are told they may do."""
+"""DescribeCluster (60) and authorized operations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ON_TOPIC = 3576
 
 
 @pytest.mark.parametrize("version", range(apis.DESCRIBE_CLUSTER.first, apis.DESCRIBE_CLUSTER.last + 1))
-def test_every_version_tells_who_is_there(client: RawClient, broker: ottla.Broker, version: int) -> None:
+def test_every_version_lists_the_brokers(client: RawClient, broker: ottla.Broker, version: int) -> None:
     cluster = client.ask(DescribeClusterRequest(include_cluster_authorized_operations=False), version)
 
     assert (cluster.error_code, cluster.error_message, cluster.endpoint_type) == (ErrorCode.NONE, None, BROKERS)
@@ -49,7 +49,7 @@ def test_controllers_and_unknown_endpoints_are_refused(client: RawClient) -> Non
     assert code_of(9) == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
-def test_whoever_asks_may_do_everything(client: RawClient, topic: str) -> None:
+def test_every_operation_is_authorized_without_an_authorizer(client: RawClient, topic: str) -> None:
     cluster = client.ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
     assert cluster.cluster_authorized_operations == ON_CLUSTER
 
@@ -64,7 +64,7 @@ def test_whoever_asks_may_do_everything(client: RawClient, topic: str) -> None:
     assert [one.topic_authorized_operations for one in told.topics] == [ON_TOPIC, ON_TOPIC]
 
 
-def test_who_does_not_ask_what_is_allowed_is_not_told(client: RawClient, topic: str) -> None:
+def test_authorized_operations_are_sent_only_on_request(client: RawClient, topic: str) -> None:
     told = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=topic),)), version=10)
 
     assert told.cluster_authorized_operations == NOT_ASKED

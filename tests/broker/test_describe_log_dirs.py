@@ -36,7 +36,7 @@ def sizes_in(result: DescribeLogDirsResult) -> dict[tuple[str, int], int]:
 
 
 @pytest.mark.parametrize("version", range(apis.DESCRIBE_LOG_DIRS.first, apis.DESCRIBE_LOG_DIRS.last + 1))
-def test_every_version_tells_what_a_partition_takes(
+def test_every_version_reports_the_size_of_a_partition(
     client: RawClient, broker: ottla.Broker, name: str, version: int
 ) -> None:
     create_topic(client, name, 2)
@@ -53,13 +53,13 @@ def test_every_version_tells_what_a_partition_takes(
         assert 0 < result.usable_bytes <= result.total_bytes
 
 
-def test_null_asks_for_every_partition(client: RawClient, topic: str) -> None:
+def test_null_describes_every_partition(client: RawClient, topic: str) -> None:
     [result] = client.ask(DescribeLogDirsRequest(topics=None)).results
 
     assert (topic, 0) in sizes_in(result)
 
 
-def test_what_does_not_exist_is_left_out_and_nothing_asked_for_is_nothing(client: RawClient, topic: str) -> None:
+def test_unknown_partitions_are_left_out_and_an_empty_list_describes_nothing(client: RawClient, topic: str) -> None:
     [result] = client.ask(asking(**{topic: (0, 5, -1), "no_such": (0,)})).results
     assert list(sizes_in(result)) == [(topic, 0)]
 
@@ -67,7 +67,7 @@ def test_what_does_not_exist_is_left_out_and_nothing_asked_for_is_nothing(client
     assert result.topics == ()
 
 
-def test_a_log_that_nobody_has_opened_is_measured_too(ottla: EphemeralBroker) -> None:
+def test_an_unopened_log_is_measured_too(ottla: EphemeralBroker) -> None:
     batch = make_batch(b"v" * 1000)
     with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "orders")

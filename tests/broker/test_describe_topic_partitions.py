@@ -33,7 +33,7 @@ def names() -> list[str]:
 
 @pytest.fixture
 def topics(client: RawClient, names: list[str]) -> list[str]:
-    """Of three, two and one partitions."""
+    """Topics with three, two and one partitions."""
     for name, count in zip(names, (3, 2, 1), strict=True):
         if not describe(client, name).topics[0].partitions:
             create_topic(client, name, count)
@@ -70,14 +70,14 @@ def test_a_topic_is_described_with_its_partitions(client: RawClient, name: str) 
         assert (one.eligible_leader_replicas, one.last_known_elr) == ((), ())
 
 
-def test_topics_come_in_the_order_of_their_names_and_each_once(client: RawClient, topics: list[str]) -> None:
+def test_topics_are_sorted_by_name_without_duplicates(client: RawClient, topics: list[str]) -> None:
     page = describe(client, topics[2], topics[0], topics[1], topics[0])
 
     assert [topic.name for topic in page.topics] == topics
     assert next_of(page) is None
 
 
-def test_what_does_not_exist_is_said_to_be_unknown_or_invalid(client: RawClient) -> None:
+def test_missing_topics_are_reported_as_unknown_or_invalid(client: RawClient) -> None:
     invalid, unknown = describe(client, "no-such", "a b").topics
 
     assert (invalid.name, invalid.error_code) == ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -90,7 +90,7 @@ def test_what_does_not_exist_is_said_to_be_unknown_or_invalid(client: RawClient)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6, 100])
-def test_page_by_page_every_partition_comes_once(client: RawClient, topics: list[str], limit: int) -> None:
+def test_paging_returns_every_partition_once(client: RawClient, topics: list[str], limit: int) -> None:
     seen: Pages = []
     cursor = None
     while True:
@@ -105,7 +105,7 @@ def test_page_by_page_every_partition_comes_once(client: RawClient, topics: list
     assert seen == [(a, 0), (a, 1), (a, 2), (b, 0), (b, 1), (c, 0)]
 
 
-def test_a_page_says_where_the_next_begins(client: RawClient, topics: list[str]) -> None:
+def test_a_page_has_the_cursor_of_the_next(client: RawClient, topics: list[str]) -> None:
     a, b, _ = topics
 
     assert next_of(describe(client, *topics, limit=2)) == (a, 2)
@@ -126,9 +126,7 @@ def test_no_page_is_larger_than_the_broker_allows(client: RawClient, name: str) 
     assert next_of(page) == (name, 2000)
 
 
-def test_a_cursor_may_point_past_the_partitions_or_at_a_topic_that_is_gone(
-    client: RawClient, topics: list[str]
-) -> None:
+def test_a_cursor_may_point_past_the_partitions_or_at_a_deleted_topic(client: RawClient, topics: list[str]) -> None:
     a, b, c = topics
     assert partitions_in(describe(client, a, b, cursor=(a, 99))) == [(b, 0), (b, 1)]
 
@@ -137,7 +135,7 @@ def test_a_cursor_may_point_past_the_partitions_or_at_a_topic_that_is_gone(
 
 
 @pytest.mark.parametrize("cursor", [("somebody-else", 0), ("paged-a", -1)])
-def test_a_cursor_that_cannot_be_is_refused(client: RawClient, topics: list[str], cursor: tuple[str, int]) -> None:
+def test_an_invalid_cursor_is_refused(client: RawClient, topics: list[str], cursor: tuple[str, int]) -> None:
     page = describe(client, *topics, cursor=cursor)
 
     assert [(one.name, one.error_code, one.partitions) for one in page.topics] == [
@@ -145,7 +143,7 @@ def test_a_cursor_that_cannot_be_is_refused(client: RawClient, topics: list[str]
     ]
 
 
-def test_without_names_every_topic_comes_from_the_cursor_on(client: RawClient, topics: list[str]) -> None:
+def test_without_names_every_topic_from_the_cursor_on_is_described(client: RawClient, topics: list[str]) -> None:
     assert {topic.name for topic in describe(client).topics} >= set(topics)
 
     page = describe(client, limit=3, cursor=("paged-aa", 5))

@@ -1,4 +1,4 @@
-"""The table of what is served: complete, right, and all that clients are told."""
+"""The table of served APIs is complete and correct, and is what ApiVersions returns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_api_versions_is_the_table(client: RawClient) -> None:
         assert served == {key: (APIS[key].advertised_from, APIS[key].last) for key in TABLE}
 
 
-def test_the_table_is_what_the_specification_asks_for() -> None:
+def test_the_table_matches_the_specification() -> None:
     first_steps = {18, 3, 0, 1, 2, 10, 11, 14, 12, 13, 8, 9, 23}
     idempotence = {22}
     admin = {19, 20, 32, 44, 33, 37, 15, 16, 42, 21, 60, 75, 47}
@@ -59,7 +59,7 @@ def test_the_table_is_what_the_specification_asks_for() -> None:
 
 
 @pytest.mark.parametrize("api", NOT_SERVED, ids=lambda api: api.name)
-def test_an_api_that_is_known_but_not_served_closes_the_connection(client: RawClient, api: Api) -> None:
+def test_a_known_but_unserved_api_closes_the_connection(client: RawClient, api: Api) -> None:
     client.send_bytes(frame(header(api.key, api.last, is_flexible=api.is_flexible(api.last)) + bytes(20)))
     with pytest.raises(HungUpError):
         client.receive_frame()
@@ -73,7 +73,7 @@ def test_an_unknown_api_closes_the_connection(client: RawClient, key: int) -> No
 
 
 @pytest.mark.parametrize("api", SERVED)
-def test_a_version_that_is_not_served_closes_the_connection(broker: ottla.Broker, api: Api) -> None:
+def test_an_unserved_version_closes_the_connection(broker: ottla.Broker, api: Api) -> None:
     if api == API_VERSIONS:
         return
     for version in {api.first - 1, api.last + 1, -1, 32767}:
@@ -92,7 +92,7 @@ def test_produce_before_version_3_is_advertised_and_refused(client: RawClient) -
 
 
 @pytest.mark.parametrize("version", [5, 127, 32767])
-def test_api_versions_of_the_future_get_a_body_of_version_0_that_says_what_there_is(
+def test_a_future_version_of_api_versions_is_answered_in_version_0_with_the_served_versions(
     client: RawClient, version: int
 ) -> None:
     client.send_bytes(frame(header(API_VERSIONS.key, version, is_flexible=True) + b"whatever the future holds"))
@@ -102,11 +102,11 @@ def test_api_versions_of_the_future_get_a_body_of_version_0_that_says_what_there
     assert len(answer) == 10 + 6 * count
     keys = [entry[0] for entry in struct.iter_unpack(">hhh", answer[10:])]
     assert keys == sorted(TABLE)
-    # The connection goes on: the client asks again in a version that it has found there.
+    # The connection stays open: the client retries in a served version.
     assert client.ask(ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
 
 
-def test_a_refused_request_harms_nobody_else(broker: ottla.Broker) -> None:
+def test_a_refused_request_does_not_affect_other_connections(broker: ottla.Broker) -> None:
     before = broker.broker.listener.counts["bad request"]
     with RawClient(broker.bootstrap_servers) as steady:
         for _ in range(5):
@@ -119,7 +119,7 @@ def test_a_refused_request_harms_nobody_else(broker: ottla.Broker) -> None:
     assert broker.broker.listener.counts["failed"] == 0
 
 
-def test_what_is_answered_later_is_still_answered_in_order(client: RawClient) -> None:
+def test_delayed_responses_stay_in_order(client: RawClient) -> None:
     later = client.send(MetadataRequest(topics=()), METADATA.last)
     now = client.send(ApiVersionsRequest(), 0)
     assert client.receive(later).topics == ()

@@ -1,4 +1,4 @@
-"""The broker inside a Python program: it begins, it ends, and it leaves nothing behind."""
+"""The broker embedded in a Python program: it starts, stops, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def on_port(port: int) -> Settings:
     return settings._replace(net=replace(settings.net, port=port))
 
 
-def test_without_a_folder_it_makes_one_and_removes_it() -> None:
+def test_without_a_folder_it_creates_a_temporary_one_and_removes_it() -> None:
     with ottla.Broker() as broker:
         folder = folder_of(broker)
         assert folder.is_dir()
@@ -56,7 +56,7 @@ def test_without_a_folder_it_makes_one_and_removes_it() -> None:
     assert not folder.exists()
 
 
-def test_a_folder_that_was_given_is_kept(tmp_path: Path) -> None:
+def test_a_given_folder_is_kept(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client, "t")
         produce(client, "t", b"kept")
@@ -65,13 +65,13 @@ def test_a_folder_that_was_given_is_kept(tmp_path: Path) -> None:
         assert values_in(client, "t") == [b"kept"]
 
 
-def test_one_that_is_never_entered_makes_nothing(tmp_path: Path) -> None:
+def test_a_broker_that_is_never_entered_creates_nothing(tmp_path: Path) -> None:
     ottla.Broker()
     ottla.Broker(tmp_path / "data")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_object_may_run_again_but_not_twice_at_once() -> None:
+def test_one_object_can_be_restarted_but_not_run_twice_at_once() -> None:
     broker = ottla.Broker()
     for _ in range(2):
         with broker:
@@ -80,14 +80,14 @@ def test_one_object_may_run_again_but_not_twice_at_once() -> None:
                 broker.__enter__()
 
 
-def test_outside_of_its_block_it_says_so() -> None:
+def test_use_outside_of_the_with_block_is_an_error() -> None:
     broker = ottla.Broker()
     for what in ("bootstrap_servers", "broker"):
         with pytest.raises(RuntimeError, match="use it in a `with` or `async with` block"):
             getattr(broker, what)
 
 
-def test_an_exception_in_the_block_ends_the_broker_and_passes() -> None:
+def test_an_exception_in_the_block_stops_the_broker_and_propagates() -> None:
     def fail() -> None:
         with ottla.Broker() as broker:
             seen.append(folder_of(broker))
@@ -113,14 +113,14 @@ def test_many_brokers_one_after_another() -> None:
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_in_a_loop_that_runs_already(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def test_it_runs_in_an_already_running_loop(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def scenario() -> Path:
         async with ottla.Broker() as broker, ottla.Broker() as other:
             assert broker.bootstrap_servers != other.bootstrap_servers
             for each in (broker, other):
                 assert await asyncio.to_thread(works, each)
             folder = folder_of(broker)
-        # The loop, and what runs in its threads, is not ours to end.
+        # The loop and its threads belong to the caller.
         assert await asyncio.to_thread(lambda: 5) == 5
         return folder
 
@@ -128,7 +128,7 @@ def test_in_a_loop_that_runs_already(new_loop: Callable[[], asyncio.AbstractEven
         assert not runner.run(scenario()).exists()
 
 
-def test_in_a_loop_an_exception_ends_the_broker_too() -> None:
+def test_an_exception_in_an_async_block_stops_the_broker() -> None:
     async def scenario() -> None:
         async with ottla.Broker() as broker:
             seen.append(folder_of(broker))
@@ -160,7 +160,7 @@ def test_a_busy_port_leaves_no_thread_no_lock_and_no_folder(tmp_path: Path) -> N
         assert works(broker)
 
 
-def test_a_folder_in_use_is_refused_and_its_user_goes_on(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused_and_its_broker_keeps_running(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker:
         with pytest.raises(DataDirError, match=r"is in use by process \d+, this one"), ottla.Broker(tmp_path):
             pass
@@ -180,7 +180,7 @@ def test_a_damaged_catalog_leaves_no_lock(tmp_path: Path) -> None:
         assert values_in(client, "t") == [b"x"]
 
 
-def test_in_a_loop_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_async_start_leaves_nothing(tmp_path: Path) -> None:
     async def scenario(port: int) -> None:
         for data_dir in (tmp_path, None):
             with pytest.raises(OSError, match="in use"):
@@ -193,10 +193,10 @@ def test_in_a_loop_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
         asyncio.run(scenario(taken.getsockname()[1]))
 
 
-# Ends that are not quiet
+# Stopping while busy
 
 
-def test_it_ends_with_clients_connected_and_waiting() -> None:
+def test_it_stops_while_clients_are_connected_and_waiting() -> None:
     clients = []
     with ottla.Broker() as broker:
         for number in range(20):

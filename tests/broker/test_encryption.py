@@ -1,4 +1,4 @@
-"""A broker whose data is encrypted, seen from outside and from below."""
+"""A broker with encryption at rest: its clients, and its files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def everything(client: RawClient) -> list[bytes | None]:
 EXPECTED = [MARKER * 20 + b"%d" % number for number in range(10)]
 
 
-def test_a_marker_is_found_nowhere_while_it_runs_and_after(data: Path, key_file: Path) -> None:
+def test_plaintext_is_in_no_file_while_it_runs_and_afterwards(data: Path, key_file: Path) -> None:
     with ottla.Broker(data, settings(data, key_file)) as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client, TOPIC)
         for number in range(10):
@@ -119,9 +119,7 @@ def test_a_key_file_beside_the_data_is_refused(data: Path) -> None:
 
 
 @pytest.mark.parametrize("was_encrypted", [True, False])
-def test_a_new_key_is_taken_up_and_everything_is_encrypted_anew(
-    data: Path, key_file: Path, *, was_encrypted: bool
-) -> None:
+def test_a_new_key_is_loaded_and_all_data_is_re_encrypted(data: Path, key_file: Path, *, was_encrypted: bool) -> None:
     fill(data, key_file if was_encrypted else None)
 
     async def rotate() -> None:
@@ -141,9 +139,7 @@ def test_a_new_key_is_taken_up_and_everything_is_encrypted_anew(
         assert everything(client) == EXPECTED
 
 
-def test_keys_that_cannot_be_used_leave_everything_as_it_is(
-    data: Path, key_file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unusable_keys_change_nothing(data: Path, key_file: Path, caplog: pytest.LogCaptureFixture) -> None:
     fill(data, key_file)
 
     def spoil_keys() -> None:
@@ -163,7 +159,7 @@ def test_keys_that_cannot_be_used_leave_everything_as_it_is(
     assert "the old ones stay in use" in caplog.text
 
 
-def test_a_segment_that_cannot_be_encrypted_anew_keeps_its_key_needed(data: Path, key_file: Path) -> None:
+def test_the_key_of_a_segment_that_cannot_be_re_encrypted_stays_in_use(data: Path, key_file: Path) -> None:
     fill(data, key_file)
     segment = min((data / f"{TOPIC}-0").glob("*.elog"))
     damaged = bytearray(segment.read_bytes())
@@ -184,7 +180,7 @@ def test_a_segment_that_cannot_be_encrypted_anew_keeps_its_key_needed(data: Path
     assert segment.read_bytes() == damaged
 
 
-def test_a_topic_that_is_deleted_meanwhile_stays_deleted(
+def test_a_topic_deleted_during_re_encryption_stays_deleted(
     data: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(data, key_file)
@@ -249,7 +245,7 @@ SWAP = (
     ],
     ids=["acl", "names", "denial", "config", "user", "no seal", "other seal", "older format"],
 )
-def test_a_catalog_that_was_changed_without_the_keys_is_refused(
+def test_a_catalog_modified_without_the_keys_is_refused(
     data: Path, key_file: Path, statements: tuple[str, ...]
 ) -> None:
     fill_with_rights(data, key_file)
@@ -272,14 +268,14 @@ def fill_with_rights(data: Path, key_file: Path) -> None:
     broker.close()
 
 
-def test_a_catalog_that_was_taken_away_is_refused(data: Path, key_file: Path) -> None:
+def test_a_removed_catalog_is_refused(data: Path, key_file: Path) -> None:
     fill(data, key_file)
     (data / "catalog.sqlite").unlink()
     with pytest.raises(DataDirError, match=r"catalog\.sqlite is missing"):
         Broker(settings(data, key_file))
 
 
-def test_a_catalog_is_sealed_with_a_new_key_too_and_then_opens_without_the_old_one(data: Path, key_file: Path) -> None:
+def test_after_rotation_the_catalog_opens_without_the_old_key(data: Path, key_file: Path) -> None:
     fill_with_rights(data, key_file)
     first = read_key_file(key_file)
     ring = KeyRing({**first.keys, 2: bytes(range(32))}, rewrite_below=2)
@@ -292,7 +288,7 @@ def test_a_catalog_is_sealed_with_a_new_key_too_and_then_opens_without_the_old_o
         assert not catalog.view.acls
 
 
-def test_a_folder_from_before_catalogs_were_sealed_is_sealed_at_the_next_start(data: Path, key_file: Path) -> None:
+def test_an_unsealed_catalog_of_an_older_release_is_sealed_at_the_next_start(data: Path, key_file: Path) -> None:
     fill(data, key_file)
     noted = json.loads((data / "encryption.json").read_text())
     assert noted.pop("catalog")

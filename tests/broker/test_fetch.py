@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# What comes
+# Records
 
 
 @EACH_VERSION
-def test_records_come_as_they_were_sent(client: RawClient, filled: Topic, version: int) -> None:
+def test_records_are_returned_as_they_were_sent(client: RawClient, filled: Topic, version: int) -> None:
     [data] = fetch(client, filled, wanted(), version=version)
     assert (data.error_code, data.partition_index, data.high_watermark) == (ErrorCode.NONE, 0, 10)
     assert data.last_stable_offset == 10
@@ -47,9 +47,7 @@ def test_records_come_as_they_were_sent(client: RawClient, filled: Topic, versio
 
 
 @EACH_VERSION
-def test_the_end_of_the_log_is_a_place_to_read_from_and_there_is_nothing(
-    client: RawClient, filled: Topic, version: int
-) -> None:
+def test_a_fetch_at_the_log_end_is_valid_and_empty(client: RawClient, filled: Topic, version: int) -> None:
     [data] = fetch(client, filled, wanted(10), version=version)
     assert (data.error_code, data.high_watermark, data.records) == (ErrorCode.NONE, 10, b"")
 
@@ -72,7 +70,7 @@ def test_offsets_below_the_start_and_past_the_end_are_out_of_range(
     assert (good.error_code, offsets(good)) == (ErrorCode.NONE, [0])
 
 
-def test_what_was_deleted_is_out_of_range(client: RawClient, made: Topic) -> None:
+def test_deleted_offsets_are_out_of_range(client: RawClient, made: Topic) -> None:
     produce(client, made.name, b"a", b"b", b"c")
     doomed = DeleteRecordsPartition(partition_index=0, offset=2)
     client.ask(
@@ -84,7 +82,7 @@ def test_what_was_deleted_is_out_of_range(client: RawClient, made: Topic) -> Non
 
 
 @EACH_VERSION
-def test_partitions_and_topics_that_do_not_exist(client: RawClient, filled: Topic, version: int) -> None:
+def test_unknown_partitions_and_topics_are_refused(client: RawClient, filled: Topic, version: int) -> None:
     bad, worse, good = fetch(
         client, filled, wanted(partition=3), wanted(partition=-1), wanted(partition=1), version=version
     )
@@ -97,23 +95,25 @@ def test_partitions_and_topics_that_do_not_exist(client: RawClient, filled: Topi
 
 
 @EACH_VERSION
-def test_a_fetch_of_nothing_is_answered_at_once(client: RawClient, version: int) -> None:
+def test_an_empty_fetch_is_answered_at_once(client: RawClient, version: int) -> None:
     answer = client.ask(FetchRequest(max_wait_ms=LONG_MS, min_bytes=1, topics=()), version)
     assert answer.responses == ()
 
 
-# How much comes
+# Limits
 
 
 @EACH_VERSION
-def test_a_partitions_limit_takes_whole_batches(client: RawClient, filled: Topic, version: int) -> None:
+def test_a_partitions_byte_limit_returns_whole_batches(client: RawClient, filled: Topic, version: int) -> None:
     [data] = fetch(client, filled, wanted(partition_max_bytes=5000), version=version)
     assert offsets(data) == [0, 1, 2, 3]
 
 
 @EACH_VERSION
 @pytest.mark.parametrize("limit", [1, 0, -1, -(2**31)])
-def test_the_first_batch_comes_however_large_it_is(client: RawClient, filled: Topic, version: int, limit: int) -> None:
+def test_the_first_batch_is_returned_whatever_its_size(
+    client: RawClient, filled: Topic, version: int, limit: int
+) -> None:
     first, second, third = fetch(
         client,
         filled,
@@ -130,19 +130,19 @@ def test_the_first_batch_comes_however_large_it_is(client: RawClient, filled: To
 
 
 @EACH_VERSION
-def test_the_first_that_has_something_is_the_first(client: RawClient, filled: Topic, version: int) -> None:
+def test_the_first_non_empty_partition_counts_as_the_first(client: RawClient, filled: Topic, version: int) -> None:
     parts = (wanted(10), wanted(99, partition=1), wanted(partition=2, partition_max_bytes=1))
     answers = fetch(client, filled, *parts, version=version)
     assert [offsets(data) for data in answers] == [[], [], [0]]
 
 
 @EACH_VERSION
-def test_the_limit_of_the_answer_is_shared_by_its_partitions(client: RawClient, filled: Topic, version: int) -> None:
+def test_the_response_limit_is_shared_by_its_partitions(client: RawClient, filled: Topic, version: int) -> None:
     small, large, other = fetch(
         client, filled, wanted(partition=1), wanted(), wanted(partition=2), version=version, max_bytes=4500
     )
     assert (offsets(small), offsets(large), offsets(other)) == ([0], [0, 1, 2, 3], [0])
-    # What is no longer read from is still checked.
+    # Partitions beyond the limit are still validated.
     _, _, bad = fetch(client, filled, wanted(), wanted(), wanted(99, partition=2), version=version, max_bytes=1)
     assert bad.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -159,7 +159,7 @@ def test_the_broker_has_a_limit_too(tmp_path: Path) -> None:
         assert offsets(fetch(client, topic, wanted())[0]) == [0, 1]
 
 
-def test_answers_shrink_when_much_is_held_for_slow_readers(tmp_path: Path) -> None:
+def test_responses_shrink_while_slow_readers_hold_much_memory(tmp_path: Path) -> None:
     settings = Settings()
     settings = settings._replace(net=replace(settings.net, port=0, max_held_bytes=40_000))
     with ottla.Broker(tmp_path, settings) as broker, RawClient(broker.bootstrap_servers) as client:
@@ -173,7 +173,7 @@ def test_answers_shrink_when_much_is_held_for_slow_readers(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 9])
-def test_a_client_with_another_leader_epoch_is_told(client: RawClient, filled: Topic, version: int) -> None:
+def test_another_leader_epoch_is_refused(client: RawClient, filled: Topic, version: int) -> None:
     known, future, past = fetch(
         client,
         filled,
@@ -187,7 +187,7 @@ def test_a_client_with_another_leader_epoch_is_told(client: RawClient, filled: T
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 12])
-def test_a_diverging_log_is_answered_with_its_last_common_epoch_and_no_records(
+def test_a_diverging_log_gets_its_last_common_epoch_and_no_records(
     client: RawClient, broker: ottla.Broker, made: Topic, version: int
 ) -> None:
     produce(client, made.name, b"a", b"b")
@@ -216,7 +216,7 @@ def test_a_log_from_elsewhere_keeps_its_leader_epoch(tmp_path: Path) -> None:
         assert broker.broker.topics.partition("t", 0).log.epochs.entries == [(0, 0), (7, 1)]
 
 
-def test_large_batches_in_a_large_fetch(client: RawClient, made: Topic) -> None:
+def test_a_large_fetch_returns_large_batches(client: RawClient, made: Topic) -> None:
     for number in range(8):
         produce(client, made.name, bytes([number]) * 1_000_000)
     data, other = fetch(client, made, wanted(partition_max_bytes=2**31 - 1), wanted(partition=1), max_bytes=2**31 - 1)

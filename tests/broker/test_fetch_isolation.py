@@ -1,4 +1,4 @@
-"""What of transactions a fetch gets. They are put into the log by hand."""
+"""Isolation levels of fetch. The tests write transactions into the log directly."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def transactions(broker: ottla.Broker, made: Topic) -> Topic:
 
 
 @EACH_VERSION
-def test_read_committed_ends_at_the_last_stable_offset_and_lists_what_was_aborted(
+def test_read_committed_ends_at_the_last_stable_offset_and_lists_aborted_transactions(
     client: RawClient, transactions: Topic, version: int
 ) -> None:
     [data] = fetch(client, transactions, wanted(), version=version, isolation_level=1)
     assert (data.high_watermark, data.last_stable_offset) == (7, 5)
-    assert offsets(data) == [0, 2, 4]  # the reader here does not filter
+    assert offsets(data) == [0, 2, 4]  # this test's reader does not filter
     assert [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()] == [(2, 2)]
     [data] = fetch(client, transactions, wanted(5), version=version, isolation_level=1)
     assert (data.records, data.aborted_transactions) == (b"", ())
 
 
 @EACH_VERSION
-def test_read_uncommitted_reads_on_and_hears_of_no_transactions(
+def test_read_uncommitted_returns_everything_and_lists_no_transactions(
     client: RawClient, transactions: Topic, version: int
 ) -> None:
     [data] = fetch(client, transactions, wanted(), version=version, isolation_level=0)
@@ -75,7 +75,7 @@ def test_read_uncommitted_reads_on_and_hears_of_no_transactions(
     assert data.aborted_transactions is None
 
 
-def test_a_committed_reader_is_not_woken_by_what_it_cannot_read(
+def test_a_read_committed_fetch_is_not_woken_by_records_above_the_last_stable_offset(
     broker: ottla.Broker, client: RawClient, transactions: Topic
 ) -> None:
     sent = client.send(request(transactions, [wanted(5)], FETCH.last, max_wait_ms=LONG_MS, isolation_level=1))

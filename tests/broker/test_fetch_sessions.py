@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): first the rules alone, then through a broker."""
+"""Incremental fetch sessions (KIP-227): the rules, then through a broker."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def asked(
 
 
 class Rules:
-    """Sessions with a clock that stands still until it is moved."""
+    """Sessions with a manual clock."""
 
     def __init__(self, limit: int = 3) -> None:
         self.now_s = 1000.0
         self.sessions = FetchSessions(limit, lambda: self.now_s)
 
     def open(self, *partitions: int) -> int:
-        """The id of a new session with these partitions; 0 if it was not given one."""
+        """The id of a new session with these partitions; 0 if none was granted."""
         plan = self.sessions.plan(asked(0, 0, *partitions), is_by_id=False)
         assert [key.partition for key, _ in plan.wanted] == list(partitions)
         return plan.session.id if plan.session else 0
@@ -65,7 +65,7 @@ class Rules:
     def go_on(
         self, session_id: int, epoch: int, *partitions: int, forgotten: tuple[int, ...] = (), is_by_id: bool = False
     ) -> list[int]:
-        """The partitions that an incremental fetch comes down to."""
+        """The partitions that an incremental fetch reads."""
         plan = self.sessions.plan(asked(session_id, epoch, *partitions, forgotten=forgotten), is_by_id=is_by_id)
         assert plan.is_incremental
         return [key.partition for key, _ in plan.wanted]
@@ -74,7 +74,7 @@ class Rules:
 # The rules
 
 
-def test_a_session_is_gone_on_with_and_changed() -> None:
+def test_an_incremental_fetch_continues_and_changes_a_session() -> None:
     rules = Rules()
     session = rules.open(0, 1)
     assert session > 0
@@ -84,7 +84,7 @@ def test_a_session_is_gone_on_with_and_changed() -> None:
     assert rules.go_on(session, 4, 0, forgotten=(0,)) == [1, 2, 0]
 
 
-def test_a_partition_that_is_named_again_is_fetched_from_its_new_offset() -> None:
+def test_a_partition_named_again_is_fetched_from_its_new_offset() -> None:
     rules = Rules()
     session = rules.open(0, 1)
     again = FetchRequest(
@@ -117,7 +117,7 @@ def test_an_unknown_session_is_refused() -> None:
             rules.go_on(unknown, 1)
 
 
-def test_names_and_ids_are_not_mixed_in_one_session() -> None:
+def test_names_and_ids_cannot_be_mixed_in_one_session() -> None:
     rules = Rules()
     session = rules.open(0)
     with pytest.raises(FetchSessionTopicIdError):
@@ -125,7 +125,7 @@ def test_names_and_ids_are_not_mixed_in_one_session() -> None:
     assert rules.go_on(session, 1) == [0]
 
 
-def test_a_final_epoch_closes_the_session_and_fetches_what_it_names() -> None:
+def test_a_final_epoch_closes_the_session_and_fetches_the_named_partitions() -> None:
     rules = Rules()
     session = rules.open(0, 1)
     plan = rules.sessions.plan(asked(session, -1, 5), is_by_id=False)
@@ -145,11 +145,11 @@ def test_a_full_fetch_in_a_session_replaces_it() -> None:
     assert len(rules.sessions) == 1
 
 
-def test_a_full_fetch_of_nothing_opens_no_session() -> None:
+def test_an_empty_full_fetch_opens_no_session() -> None:
     assert Rules().open() == 0
 
 
-def test_epochs_go_on_from_one_after_the_highest() -> None:
+def test_epochs_wrap_around_to_one() -> None:
     rules = Rules()
     session = rules.open(0)
     rules.sessions._sessions[session].epoch = 2**31 - 1
@@ -157,7 +157,7 @@ def test_epochs_go_on_from_one_after_the_highest() -> None:
     assert rules.go_on(session, 1) == [0]
 
 
-def test_one_that_is_unused_for_long_makes_room() -> None:
+def test_an_idle_session_is_evicted() -> None:
     rules = Rules(limit=3)
     first, second, third = rules.open(0), rules.open(0), rules.open(0)
     rules.now_s += EVICTED_AFTER_S - 1
@@ -171,7 +171,7 @@ def test_one_that_is_unused_for_long_makes_room() -> None:
         assert rules.go_on(session, epoch) == [0]
 
 
-def test_those_in_use_are_not_pushed_out_and_who_comes_too_late_does_without() -> None:
+def test_sessions_in_use_are_not_evicted_and_new_clients_get_none() -> None:
     rules = Rules(limit=3)
     sessions = [rules.open(0) for _ in range(3)]
     for epoch in range(1, 10):
@@ -181,7 +181,7 @@ def test_those_in_use_are_not_pushed_out_and_who_comes_too_late_does_without() -
             assert rules.go_on(session, epoch) == [0]
 
 
-def test_sessions_together_hold_only_so_many_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_partitions_in_all_sessions_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch_sessions, "MOST_PARTITIONS", 10)
     rules = Rules()
     assert rules.open(*range(11)) == 0
@@ -230,7 +230,7 @@ class Consumer:
         return answer
 
     def fetch(self, *partitions: FetchPartition, forgotten: tuple[int, ...] = ()) -> dict[int, list[int]]:
-        """The partitions that come, and the offsets in them."""
+        """The returned partitions and the offsets in them."""
         answer = self.ask(*partitions, forgotten=forgotten)
         assert answer.error_code == ErrorCode.NONE
         return {
@@ -246,7 +246,7 @@ def consumer(client: RawClient, name: str, version: int) -> Consumer:
 
 
 @EACH_VERSION
-def test_only_what_is_news_is_told(client: RawClient, consumer: Consumer) -> None:
+def test_only_changed_partitions_are_returned(client: RawClient, consumer: Consumer) -> None:
     produce(client, consumer.topic, b"a")
     assert consumer.fetch(wanted(0), wanted(1), wanted(2)) == {0: [0], 1: [], 2: []}
     assert consumer.session_id > 0
@@ -260,13 +260,13 @@ def test_only_what_is_news_is_told(client: RawClient, consumer: Consumer) -> Non
 
 
 @EACH_VERSION
-def test_records_come_until_the_client_moves_on(client: RawClient, consumer: Consumer) -> None:
+def test_records_are_returned_until_the_client_advances_its_offset(client: RawClient, consumer: Consumer) -> None:
     produce(client, consumer.topic, b"a")
     assert consumer.fetch(wanted(0)) == consumer.fetch() == consumer.fetch() == {0: [0]}
 
 
 @EACH_VERSION
-def test_a_forgotten_partition_is_not_told_of(client: RawClient, consumer: Consumer) -> None:
+def test_a_forgotten_partition_is_not_returned(client: RawClient, consumer: Consumer) -> None:
     consumer.fetch(wanted(0), wanted(1))
     produce(client, consumer.topic, b"a")
     produce(client, consumer.topic, b"b", partition=1)
@@ -275,7 +275,7 @@ def test_a_forgotten_partition_is_not_told_of(client: RawClient, consumer: Consu
 
 
 @EACH_VERSION
-def test_who_delivered_goes_to_the_end_of_the_queue(client: RawClient, consumer: Consumer) -> None:
+def test_a_partition_that_returned_records_goes_to_the_end_of_the_queue(client: RawClient, consumer: Consumer) -> None:
     for partition in range(3):
         produce(client, consumer.topic, b"x", partition=partition)
     assert list(consumer.fetch(wanted(0), wanted(1), wanted(2))) == [0, 1, 2]
@@ -285,7 +285,7 @@ def test_who_delivered_goes_to_the_end_of_the_queue(client: RawClient, consumer:
 
 
 @EACH_VERSION
-def test_errors_are_told_each_time(client: RawClient, consumer: Consumer) -> None:
+def test_errors_are_returned_each_time(client: RawClient, consumer: Consumer) -> None:
     produce(client, consumer.topic, b"a")
     for partitions in ((wanted(0, offset=1), wanted(7), wanted(1, offset=99)), (), ()):
         answer = consumer.ask(*partitions)
@@ -297,7 +297,7 @@ def test_errors_are_told_each_time(client: RawClient, consumer: Consumer) -> Non
 
 
 @EACH_VERSION
-def test_a_topic_that_is_deleted_and_made_anew(client: RawClient, consumer: Consumer) -> None:
+def test_a_deleted_and_re_created_topic_is_an_unknown_id_in_the_session(client: RawClient, consumer: Consumer) -> None:
     consumer.fetch(wanted(0))
     delete_topic(client, consumer.topic)
     [topic] = consumer.ask().responses
@@ -313,7 +313,7 @@ def test_a_topic_that_is_deleted_and_made_anew(client: RawClient, consumer: Cons
 
 
 @EACH_VERSION
-def test_what_is_wrong_with_a_session_is_told_as_such(consumer: Consumer) -> None:
+def test_session_errors_are_returned_at_the_top_level(consumer: Consumer) -> None:
     consumer.fetch(wanted(0))
     session, epoch = consumer.session_id, consumer.epoch
 
@@ -331,7 +331,7 @@ def test_what_is_wrong_with_a_session_is_told_as_such(consumer: Consumer) -> Non
 
 
 @EACH_VERSION
-def test_a_waiting_fetch_in_a_session_is_woken_and_an_uneventful_one_is_empty(
+def test_a_waiting_session_fetch_is_woken_or_returns_empty_at_its_timeout(
     broker: ottla.Broker, client: RawClient, consumer: Consumer
 ) -> None:
     consumer.fetch(wanted(0), wanted(1))

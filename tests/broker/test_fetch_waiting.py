@@ -1,4 +1,4 @@
-"""Fetches wait for more, without polling and not longer than they have to."""
+"""Fetches wait for more data, without polling and no longer than necessary."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_a_fetch_waits_for_an_append_and_not_longer(broker: ottla.Broker, client
 
 
 @EACH_VERSION
-def test_a_fetch_that_waits_in_vain_is_answered_in_time(client: RawClient, filled: Topic, version: int) -> None:
+def test_a_fetch_without_new_data_is_answered_at_its_timeout(client: RawClient, filled: Topic, version: int) -> None:
     begun = time.monotonic()
     [data] = fetch(client, filled, wanted(10), version=version, max_wait_ms=20)
     assert 0.015 <= time.monotonic() - begun < 5
     assert (data.error_code, data.records) == (ErrorCode.NONE, b"")
 
 
-def test_a_fetch_waits_for_as_many_bytes_as_it_wants_over_all_its_partitions(
+def test_a_fetch_waits_for_min_bytes_over_all_its_partitions(
     broker: ottla.Broker, client: RawClient, made: Topic
 ) -> None:
     produce(client, made.name, bytes(1000))
@@ -76,35 +76,37 @@ def test_a_fetch_waits_for_as_many_bytes_as_it_wants_over_all_its_partitions(
 
 
 @pytest.mark.parametrize("min_bytes", [0, -1])
-def test_a_fetch_that_wants_no_bytes_does_not_wait(client: RawClient, filled: Topic, min_bytes: int) -> None:
+def test_a_fetch_with_min_bytes_zero_does_not_wait(client: RawClient, filled: Topic, min_bytes: int) -> None:
     [data] = fetch(client, filled, wanted(10), min_bytes=min_bytes, max_wait_ms=LONG_MS)
     assert data.records == b""
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1, -(2**31)])
-def test_a_fetch_that_has_no_time_does_not_wait(client: RawClient, filled: Topic, max_wait_ms: int) -> None:
+def test_a_fetch_with_max_wait_zero_does_not_wait(client: RawClient, filled: Topic, max_wait_ms: int) -> None:
     [data] = fetch(client, filled, wanted(10), max_wait_ms=max_wait_ms)
     assert data.records == b""
 
 
-def test_an_append_in_the_same_breath_is_not_missed(broker: ottla.Broker, client: RawClient, made: Topic) -> None:
-    """What is appended after the fetch has read, and before its task has begun to wait."""
+def test_an_append_between_reading_and_waiting_is_not_missed(
+    broker: ottla.Broker, client: RawClient, made: Topic
+) -> None:
+    """The record is appended after the fetch has read and before its task starts to wait."""
     partition = partition_of(broker, made)
     header = RequestHeader(FETCH, FETCH.last, 1, None, 0)
     asked = request(made, [wanted()], FETCH.last, max_wait_ms=LONG_MS)
     records = bytearray(batch(b"x"))
 
-    async def in_one_breath() -> FetchResponse:
+    async def fetch_and_append_in_one_turn() -> FetchResponse:
         waiting = handlers.fetch(broker.broker, asked, Context(header, None))  # type: ignore[arg-type]
         assert asyncio.iscoroutine(waiting)
         partition.append(records)
         return await asyncio.wait_for(waiting, 5)
 
     produce(client, made.name, b"y", partition=1)
-    assert offsets(in_the_loop(broker, in_one_breath()).responses[0].partitions[0]) == [0]
+    assert offsets(in_the_loop(broker, fetch_and_append_in_one_turn()).responses[0].partitions[0]) == [0]
 
 
-def test_a_wait_that_nobody_takes_up_is_not_left_behind(broker: ottla.Broker, made: Topic, client: RawClient) -> None:
+def test_a_wait_that_is_never_awaited_is_removed(broker: ottla.Broker, made: Topic, client: RawClient) -> None:
     with RawClient(broker.bootstrap_servers) as leaving:
         leaving.send(request(made, [wanted()], FETCH.last, max_wait_ms=LONG_MS))
         ask_until(client, lambda: has_waits(broker, made))
@@ -112,9 +114,7 @@ def test_a_wait_that_nobody_takes_up_is_not_left_behind(broker: ottla.Broker, ma
     assert broker.broker.listener.counts["failed"] == 0
 
 
-def test_a_topic_that_is_deleted_while_a_fetch_waits_ends_it(
-    broker: ottla.Broker, client: RawClient, made: Topic
-) -> None:
+def test_deleting_a_topic_ends_its_waiting_fetches(broker: ottla.Broker, client: RawClient, made: Topic) -> None:
     with RawClient(broker.bootstrap_servers) as by_name, RawClient(broker.bootstrap_servers) as by_id:
         waiting = [
             (each, each.send(request(made, [wanted()], version, max_wait_ms=LONG_MS), version))
@@ -126,7 +126,7 @@ def test_a_topic_that_is_deleted_while_a_fetch_waits_ends_it(
     assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID]
 
 
-def test_a_stopping_broker_answers_those_who_wait_at_once(tmp_path: Path) -> None:
+def test_a_stopping_broker_answers_waiting_fetches_at_once(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker:
         client, other = RawClient(broker.bootstrap_servers), RawClient(broker.bootstrap_servers)
         topic = Topic("t", create_topic(client, "t"))
@@ -140,7 +140,7 @@ def test_a_stopping_broker_answers_those_who_wait_at_once(tmp_path: Path) -> Non
     other.close()
 
 
-def test_many_who_wait_are_all_woken(broker: ottla.Broker, client: RawClient, made: Topic) -> None:
+def test_many_waiting_fetches_are_all_woken(broker: ottla.Broker, client: RawClient, made: Topic) -> None:
     waiting = [RawClient(broker.bootstrap_servers) for _ in range(50)]
     sent = [each.send(request(made, [wanted()], FETCH.last, max_wait_ms=LONG_MS)) for each in waiting]
     ask_until(client, lambda: len(broker.broker.topics.by_name[made.name].partitions[0].waits) == 50)
@@ -150,7 +150,7 @@ def test_many_who_wait_are_all_woken(broker: ottla.Broker, client: RawClient, ma
         each.close()
 
 
-def test_under_flush_ack_a_fetch_waits_for_all_its_bytes_too(durable: ottla.Broker) -> None:
+def test_with_flush_ack_a_fetch_also_waits_for_min_bytes(durable: ottla.Broker) -> None:
     with RawClient(durable.bootstrap_servers) as client, RawClient(durable.bootstrap_servers) as producer:
         topic = Topic("t", create_topic(client, "t"))
         sent = client.send(request(topic, [wanted()], FETCH.last, max_wait_ms=LONG_MS, min_bytes=3000))

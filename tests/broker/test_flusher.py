@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Refusing:
-    """A partition whose log can never be flushed, for one reason after another."""
+    """A partition whose log fails to flush, with a different reason each time."""
 
     at = "t-0"
 
@@ -31,7 +31,7 @@ class Refusing:
             raise StorageError(reason)
 
 
-def test_a_log_that_cannot_be_flushed_is_complained_of_once_for_each_reason(
+def test_a_failing_flush_is_logged_once_per_reason(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     reasons: list[str | None] = [*["full"] * 20, "failing", "failing", None, "failing"]
@@ -51,7 +51,7 @@ def test_a_log_that_cannot_be_flushed_is_complained_of_once_for_each_reason(
 
 
 class Slow:
-    """A partition whose flush begins, and goes on until it is told to end."""
+    """A partition whose flush runs until the test ends it."""
 
     def __init__(self) -> None:
         self.log: Any = self
@@ -61,7 +61,7 @@ class Slow:
         return not self.is_begun
 
 
-def test_only_so_many_logs_are_flushed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_concurrent_flushes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     partitions: list[Any] = [Slow() for _ in range(100)]
     under_way: list[asyncio.Event] = []
     most = 0
@@ -92,7 +92,7 @@ def test_only_so_many_logs_are_flushed_at_once(monkeypatch: pytest.MonkeyPatch) 
 
 
 class Counting:
-    """A partition whose log is synced as far as it was when a flush began."""
+    """A partition whose flush syncs only the records appended before it started."""
 
     at = "t-0"
     term = None
@@ -118,8 +118,8 @@ class Counting:
         when_synced()
 
 
-def test_an_append_right_after_a_flush_has_ended_is_served_by_another_flush(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the end of the flush has been noticed by those that wait for it."""
+def test_an_append_right_after_a_flush_gets_another_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The append comes before the waiters have noticed the end of the flush."""
     partition: Any = Counting()
     later: list[asyncio.Task[None]] = []
 

@@ -1,4 +1,4 @@
-"""High watermarks outlive a restart, and not the topic that they belong to."""
+"""High watermarks survive a restart, but not the deletion of their topic."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _noted(folder: Path) -> HighWatermarks:
     return noted
 
 
-def test_they_are_there_after_a_restart(tmp_path: Path) -> None:
+def test_high_watermarks_survive_a_restart(tmp_path: Path) -> None:
     _noted(tmp_path)
 
     assert HighWatermarks(tmp_path).of(AT) == 5
 
 
-def test_a_topic_that_is_created_again_does_not_get_those_of_the_deleted_one(tmp_path: Path) -> None:
+def test_a_re_created_topic_does_not_get_the_high_watermarks_of_the_deleted_one(tmp_path: Path) -> None:
     noted = _noted(tmp_path)
 
     noted.forget(AT)
@@ -37,7 +37,7 @@ def test_a_topic_that_is_created_again_does_not_get_those_of_the_deleted_one(tmp
     assert read_offsets(tmp_path / HIGH_WATERMARKS) == {OTHER: 7}
 
 
-def test_nor_if_it_was_created_again_while_the_broker_was_down(tmp_path: Path) -> None:
+def test_a_topic_re_created_while_the_broker_was_down_gets_no_old_high_watermarks(tmp_path: Path) -> None:
     _noted(tmp_path)
     (tmp_path / str(AT)).rmdir()
 
@@ -48,7 +48,7 @@ def test_nor_if_it_was_created_again_while_the_broker_was_down(tmp_path: Path) -
     assert read_offsets(tmp_path / HIGH_WATERMARKS) == {OTHER: 7}
 
 
-def test_a_checkpoint_that_was_overtaken_is_not_written(tmp_path: Path) -> None:
+def test_an_outdated_checkpoint_is_not_written(tmp_path: Path) -> None:
     noted = _noted(tmp_path)
     late = noted.note({AT: 6})
     noted.forget(AT)
@@ -59,7 +59,7 @@ def test_a_checkpoint_that_was_overtaken_is_not_written(tmp_path: Path) -> None:
     assert read_offsets(tmp_path / HIGH_WATERMARKS) == {OTHER: 7}
 
 
-def test_what_cannot_be_read_counts_for_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_checkpoint_is_ignored(tmp_path: Path) -> None:
     _noted(tmp_path)
     (tmp_path / HIGH_WATERMARKS).write_bytes(b"\xff")
 

@@ -38,26 +38,26 @@ def test_a_gap_in_the_sequence_is_refused_and_can_be_filled(client: RawClient, m
     assert send(client, made, numbered(2)).error_code == ErrorCode.NONE
 
 
-def test_a_duplicate_that_is_too_old_to_be_remembered_is_out_of_order(client: RawClient, made: Topic) -> None:
+def test_a_duplicate_older_than_the_remembered_batches_is_out_of_order(client: RawClient, made: Topic) -> None:
     for sequence in range(6):
         send(client, made, numbered(sequence))
     assert send(client, made, numbered(0)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_an_older_epoch_is_fenced_and_a_newer_one_begins_anew(client: RawClient, made: Topic) -> None:
+def test_an_older_epoch_is_fenced_and_a_newer_one_starts_at_sequence_zero(client: RawClient, made: Topic) -> None:
     assert send(client, made, numbered(0, epoch=3)).error_code == ErrorCode.NONE
     assert send(client, made, numbered(1, epoch=2)).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
     assert send(client, made, numbered(1, epoch=4)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(client, made, numbered(0, epoch=4)).error_code == ErrorCode.NONE
 
 
-def test_sequence_numbers_go_on_from_zero_after_the_highest(client: RawClient, made: Topic) -> None:
+def test_sequence_numbers_wrap_around_to_zero(client: RawClient, made: Topic) -> None:
     assert send(client, made, numbered(2**31 - 2, count=3)).error_code == ErrorCode.NONE
     assert send(client, made, numbered(1)).error_code == ErrorCode.NONE
     assert send(client, made, numbered(2**31 - 2, count=3)).base_offset == 0
 
 
-def test_producers_and_partitions_are_numbered_each_by_itself(client: RawClient, made: Topic) -> None:
+def test_sequence_numbers_are_per_producer_and_partition(client: RawClient, made: Topic) -> None:
     for partition in range(3):
         for producer in (1, 2):
             result = produce(client, made, {partition: numbered(0, producer=producer)})[partition]
@@ -66,7 +66,7 @@ def test_producers_and_partitions_are_numbered_each_by_itself(client: RawClient,
 
 
 @pytest.mark.parametrize("version", range(INIT_PRODUCER_ID.first, INIT_PRODUCER_ID.last + 1))
-def test_each_producer_gets_an_id_of_its_own(client: RawClient, version: int) -> None:
+def test_each_producer_gets_its_own_id(client: RawClient, version: int) -> None:
     asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
     answers = [client.ask(asked, version) for _ in range(3)]
     assert {answer.error_code for answer in answers} == {ErrorCode.NONE}
@@ -74,7 +74,7 @@ def test_each_producer_gets_an_id_of_its_own(client: RawClient, version: int) ->
     assert len({answer.producer_id for answer in answers}) == 3
 
 
-def test_ids_are_not_given_out_again_after_a_restart(tmp_path: Path) -> None:
+def test_producer_ids_are_not_reused_after_a_restart(tmp_path: Path) -> None:
     asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
     seen = set()
     for _ in range(3):
@@ -89,7 +89,7 @@ def test_an_empty_transactional_id_is_an_invalid_request(client: RawClient, vers
     assert (answer.error_code, answer.producer_id) == (ErrorCode.INVALID_REQUEST, -1)
 
 
-def test_a_producer_gets_no_id_from_a_disk_that_refuses(
+def test_no_producer_id_is_returned_when_the_disk_fails(
     client: RawClient, broker: ottla.Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> int:
@@ -100,13 +100,14 @@ def test_a_producer_gets_no_id_from_a_disk_that_refuses(
     assert (answer.error_code, answer.producer_id) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
-def test_older_batches_that_are_sent_again_after_a_restart_are_known_to_be_there(tmp_path: Path) -> None:
+def test_old_batches_resent_after_a_restart_are_recognized_as_duplicates(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         made = Topic("t", create_topic(client, "t"))
         for sequence in range(3):
             assert send(client, made, numbered(sequence)).error_code == ErrorCode.NONE
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
-        # Their answers were lost. A client takes this one for success, and goes on; where they were is not remembered.
+        # Their responses were lost. A client treats this one as success and continues; the original offsets are not
+        # remembered.
         for sequence in (0, 1):
             assert send(client, made, numbered(sequence)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
         assert send(client, made, numbered(2)).base_offset == 2

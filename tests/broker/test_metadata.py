@@ -59,7 +59,7 @@ def test_a_topic_is_described_with_its_partitions(client: RawClient, name: str, 
 
 
 @EACH_VERSION
-def test_the_broker_says_who_it_is(client: RawClient, broker: ottla.Broker, version: int) -> None:
+def test_the_broker_returns_its_identity(client: RawClient, broker: ottla.Broker, version: int) -> None:
     answer = client.ask(by_name(), version) if version else client.ask(by_name("any"), version)
     [node] = answer.brokers
     assert (node.node_id, f"{node.host}:{node.port}", node.rack) == (0, broker.bootstrap_servers, None)
@@ -69,23 +69,23 @@ def test_the_broker_says_who_it_is(client: RawClient, broker: ottla.Broker, vers
 
 
 @EACH_VERSION
-def test_all_topics_are_asked_for_by_naming_none(client: RawClient, topic: str, version: int) -> None:
+def test_null_topics_return_all_topics(client: RawClient, topic: str, version: int) -> None:
     answer = client.ask(MetadataRequest(topics=() if version == 0 else None), version)
     assert described(answer, topic).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
-def test_an_empty_list_asks_for_the_brokers_alone(client: RawClient, topic: str, version: int) -> None:
+def test_an_empty_list_returns_only_the_brokers(client: RawClient, topic: str, version: int) -> None:
     answer = client.ask(by_name(), version)
     assert answer.topics == (), f"{topic} was not asked for"
     assert len(answer.brokers) == 1
 
 
-# Topics that come to be
+# Automatic creation
 
 
 @EACH_VERSION
-def test_a_topic_is_created_when_it_is_first_asked_for(client: RawClient, name: str, version: int) -> None:
+def test_a_topic_is_created_when_first_requested(client: RawClient, name: str, version: int) -> None:
     [topic] = client.ask(by_name(name), version).topics
     assert topic.error_code == ErrorCode.NONE
     assert len(topic.partitions) == 1
@@ -93,7 +93,7 @@ def test_a_topic_is_created_when_it_is_first_asked_for(client: RawClient, name: 
 
 
 @pytest.mark.parametrize("version", VERSIONS[4:])
-def test_a_topic_is_not_created_for_who_does_not_want_it(client: RawClient, name: str, version: int) -> None:
+def test_a_topic_is_not_created_if_the_client_forbids_it(client: RawClient, name: str, version: int) -> None:
     for _ in range(2):
         [topic] = client.ask(by_name(name, may_create=False), version).topics
         assert (topic.error_code, topic.name) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
@@ -109,7 +109,7 @@ def test_asking_for_all_topics_creates_none(client: RawClient, version: int) -> 
 @EACH_VERSION
 @pytest.mark.parametrize("bad", ["", ".", "..", "x" * 250, "a/b", "a\x00b", "a b", "ünïcode", "a\\b", "%2e%2e%2f"])
 @pytest.mark.parametrize("may_create", [True, False])
-def test_an_illegal_name_is_refused_and_its_neighbours_are_not(
+def test_an_invalid_name_is_refused_and_the_others_are_not(
     client: RawClient, topic: str, version: int, bad: str, may_create: bool
 ) -> None:
     if version < 4 and not may_create:
@@ -132,7 +132,7 @@ def test_a_name_that_collides_with_another_is_refused(client: RawClient, name: s
     assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_creation_can_be_switched_off_and_the_number_of_partitions_set(tmp_path: Path, name: str) -> None:
+def test_automatic_creation_can_be_disabled_and_its_partition_count_set(tmp_path: Path, name: str) -> None:
     base = Settings()
     net = replace(base.net, port=0)
     never = base._replace(net=net, broker=replace(base.broker, auto_create_topics=False))
@@ -145,7 +145,7 @@ def test_creation_can_be_switched_off_and_the_number_of_partitions_set(tmp_path:
         assert len(topic.partitions) == 7
 
 
-def test_a_broker_without_room_on_its_disk_says_so(
+def test_a_full_disk_is_a_storage_error(
     client: RawClient, broker: ottla.Broker, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ottla.core.errors import StorageError  # noqa: PLC0415
@@ -179,7 +179,7 @@ def test_an_unknown_id_is_refused_without_a_name_and_creates_nothing(client: Raw
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_a_question_by_id_is_refused_before_kafka_answers_such_questions(
+def test_topic_ids_are_refused_in_versions_before_kafka_supports_them(
     client: RawClient, topic: str, version: int
 ) -> None:
     topic_id = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=topic),))).topics[0].topic_id
@@ -197,7 +197,7 @@ def test_the_id_of_a_deleted_topic_is_unknown_even_if_its_name_is_in_use_again(c
     assert (old.error_code, new.error_code, new.name) == (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NONE, name)
 
 
-def test_a_topic_that_is_named_often_is_described_once(client: RawClient, name: str) -> None:
+def test_a_topic_named_repeatedly_is_described_once(client: RawClient, name: str) -> None:
     topic_id = create_topic(client, name, partitions=3)
     assert len(client.ask(by_name(*[name] * 1000)).topics) == 1
     assert len(client.ask(by_id(*[topic_id] * 1000)).topics) == 1
@@ -212,7 +212,7 @@ def test_ids_are_the_same_after_a_restart(tmp_path: Path, name: str) -> None:
     assert seen[0] == seen[1]
 
 
-# Where to connect to
+# Advertised addresses
 
 
 def test_a_client_is_told_the_address_that_it_used(tmp_path: Path) -> None:

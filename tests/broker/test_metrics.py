@@ -1,4 +1,4 @@
-"""What the dispatcher and the flusher count."""
+"""Metrics of the dispatcher and the flusher."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def stats_of(broker: ottla.Broker, name: str) -> ApiStats:
     return found
 
 
-def test_durations_are_sorted_into_bounds_that_hold_all_shorter_ones() -> None:
+def test_duration_buckets_are_cumulative() -> None:
     histogram = Histogram()
     for elapsed_ns in (0, 900, 5_000, 2_000_000_000):
         histogram.add(elapsed_ns)
@@ -48,7 +48,7 @@ def test_requests_are_counted_by_api_with_their_bytes_and_time(
     assert after.total_s > 0
 
 
-def test_refused_partitions_count_by_their_error(broker: ottla.Broker, client: RawClient, topic: str) -> None:
+def test_refused_partitions_are_counted_by_error(broker: ottla.Broker, client: RawClient, topic: str) -> None:
     produce(client, topic, b"one")
     before = dict(stats_of(broker, "Produce").errors)
     assert send_batch(client, topic, batch(b"two"), partition=9).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -59,14 +59,14 @@ def test_refused_partitions_count_by_their_error(broker: ottla.Broker, client: R
     assert sum(after.values()) == sum(before.values()) + 2
 
 
-def test_errors_deep_in_an_answer_are_found(broker: ottla.Broker, client: RawClient, topic: str) -> None:
+def test_errors_nested_in_a_response_are_counted(broker: ottla.Broker, client: RawClient, topic: str) -> None:
     fetch(client, topic)
     before = stats_of(broker, "Fetch").errors.get("OFFSET_OUT_OF_RANGE", 0)
     assert fetch(client, topic, offset=7).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert stats_of(broker, "Fetch").errors["OFFSET_OUT_OF_RANGE"] == before + 1
 
 
-def test_an_answer_without_errors_counts_none(broker: ottla.Broker, client: RawClient) -> None:
+def test_a_response_without_errors_counts_none(broker: ottla.Broker, client: RawClient) -> None:
     client.ask(ListGroupsRequest())
     assert stats_of(broker, "ListGroups").errors == {}
 

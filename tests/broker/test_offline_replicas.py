@@ -6,13 +6,13 @@ from ottla.cluster.state import BrokerInfo, PartitionKey
 from ottla.core.ids import Address, TopicId
 
 
-def test_a_log_that_cannot_be_opened_is_tried_less_and_less_often() -> None:
+def test_opening_a_failed_log_is_retried_with_backoff() -> None:
     waits = [backoff_s(0.2, attempts) for attempts in (1, 2, 3, 100)]
 
     assert waits == [0.2, 0.4, 0.8, 30.0]
 
 
-def test_offline_replicas_are_part_of_what_a_node_registers() -> None:
+def test_a_nodes_registration_lists_its_offline_replicas() -> None:
     listeners = {"PLAINTEXT": Address("h", 9092)}
     offline = frozenset({PartitionKey(TopicId.random(), 7), PartitionKey(TopicId.random(), 0)})
     broker = BrokerInfo(1, listeners, "a", 5, 100, offline=offline)

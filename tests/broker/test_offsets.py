@@ -88,7 +88,7 @@ def test_an_empty_partition_begins_and_ends_at_zero(client: RawClient, empty: st
 
 
 @EACH_VERSION
-def test_the_beginning_and_the_end(client: RawClient, topic: str, version: int) -> None:
+def test_earliest_and_latest_offsets(client: RawClient, topic: str, version: int) -> None:
     produce(client, topic, b"a", b"b", b"c")
     end = ask(client, topic, LATEST, version)
     assert (end.offset, end.timestamp) == (3, -1)
@@ -103,7 +103,7 @@ def test_the_beginning_and_the_end(client: RawClient, topic: str, version: int) 
 
 @EACH_VERSION
 @pytest.mark.parametrize("isolation", [0, 1])
-def test_without_transactions_both_isolation_levels_see_the_same_end(
+def test_without_transactions_both_isolation_levels_have_the_same_latest_offset(
     client: RawClient, timed: str, version: int, isolation: int
 ) -> None:
     isolation = isolation if version >= 2 else 0
@@ -122,7 +122,7 @@ def test_without_transactions_both_isolation_levels_see_the_same_end(
         ((1 << 63) - 1, (-1, -1)),
     ],
 )
-def test_the_first_record_that_is_not_older(
+def test_a_timestamp_gives_the_first_record_that_is_not_older(
     client: RawClient, timed: str, version: int, timestamp: int, found: tuple[int, int]
 ) -> None:
     result = ask(client, timed, timestamp, version)
@@ -130,7 +130,7 @@ def test_the_first_record_that_is_not_older(
 
 
 @pytest.mark.parametrize("version", VERSIONS[6:])
-def test_the_newest_record(client: RawClient, timed: str, version: int) -> None:
+def test_the_max_timestamp_gives_the_newest_record(client: RawClient, timed: str, version: int) -> None:
     result = ask(client, timed, MAX_TIMESTAMP, version)
     assert (result.timestamp, result.offset) == (NOW_MS + 2000, 2)
 
@@ -170,14 +170,14 @@ def test_an_end_marker_can_be_the_newest_record_and_the_only_one_at_a_time(
 
 
 @pytest.mark.parametrize("version", VERSIONS[7:])
-def test_all_is_local(client: RawClient, timed: str, version: int) -> None:
+def test_the_earliest_local_offset_is_the_log_start(client: RawClient, timed: str, version: int) -> None:
     assert offset(client, timed, EARLIEST_LOCAL, version) == 0
 
 
 @pytest.mark.parametrize(
     ("special", "since"), [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11)]
 )
-def test_a_special_timestamp_is_refused_before_its_version(
+def test_a_special_timestamp_is_refused_in_versions_that_lack_it(
     client: RawClient, timed: str, special: int, since: int
 ) -> None:
     for version in VERSIONS:
@@ -186,7 +186,7 @@ def test_a_special_timestamp_is_refused_before_its_version(
 
 
 @pytest.mark.parametrize("special", [LATEST_TIERED, EARLIEST_PENDING_UPLOAD])
-def test_nothing_is_tiered(client: RawClient, timed: str, special: int) -> None:
+def test_there_is_no_tiered_offset(client: RawClient, timed: str, special: int) -> None:
     result = ask(client, timed, special, LIST_OFFSETS.last)
     assert (result.error_code, result.offset, result.timestamp, result.leader_epoch) == (ErrorCode.NONE, -1, -1, -1)
 
@@ -199,21 +199,21 @@ def test_other_negative_timestamps_are_refused(client: RawClient, timed: str, ve
 
 @EACH_VERSION
 @pytest.mark.parametrize("partition", [1, -1, 2**31 - 1])
-def test_partitions_and_topics_that_do_not_exist(client: RawClient, empty: str, version: int, partition: int) -> None:
+def test_unknown_partitions_and_topics_are_refused(client: RawClient, empty: str, version: int, partition: int) -> None:
     result = ask(client, empty, LATEST, version, partition=partition)
     assert (result.error_code, result.offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert ask(client, "no-such-topic", LATEST, version).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize("version", VERSIONS[3:])
-def test_a_client_with_another_leader_epoch_is_told(client: RawClient, empty: str, version: int) -> None:
+def test_another_leader_epoch_is_refused(client: RawClient, empty: str, version: int) -> None:
     assert ask(client, empty, LATEST, version, epoch=0).error_code == ErrorCode.NONE
     assert ask(client, empty, LATEST, version, epoch=1).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert ask(client, empty, LATEST, version, epoch=-2).error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 @EACH_VERSION
-def test_a_partition_that_is_asked_for_twice_is_answered_once(client: RawClient, empty: str, version: int) -> None:
+def test_a_duplicate_partition_is_answered_once(client: RawClient, empty: str, version: int) -> None:
     wanted = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
     topics = (
         ListOffsetsTopic(name=empty, partitions=(wanted,) * 2),
@@ -224,7 +224,7 @@ def test_a_partition_that_is_asked_for_twice_is_answered_once(client: RawClient,
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST]
 
 
-def test_many_partitions_in_one_request(client: RawClient, name: str) -> None:
+def test_offsets_of_many_partitions_are_listed_in_one_request(client: RawClient, name: str) -> None:
     create_topic(client, name, partitions=5)
     for partition in range(5):
         produce(client, name, *[b"x"] * (partition + 1), partition=partition)
@@ -273,7 +273,7 @@ def test_an_epoch_before_the_first_has_no_end(client: RawClient, topic: str, ver
 
 
 @EACH_EPOCH_VERSION
-def test_epochs_of_what_does_not_exist_and_of_another_leader(client: RawClient, empty: str, version: int) -> None:
+def test_unknown_partitions_and_other_leader_epochs_are_refused(client: RawClient, empty: str, version: int) -> None:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert epoch_end(client, empty, 0, version, partition=1).error_code == unknown
     assert epoch_end(client, "no-such-topic", 0, version).error_code == unknown

@@ -90,7 +90,7 @@ def open_log(broker: ottla.Broker) -> Any:
 
 
 def check_keys(broker: ottla.Broker) -> None:
-    """Let it load changed keys and re-encrypt now, and not at its interval."""
+    """Load changed keys and re-encrypt now instead of at the next interval."""
     rotation, loop = broker.broker.key_rotation, broker._loop
     assert rotation is not None
     assert loop is not None

@@ -1,4 +1,4 @@
-"""In which racks a partition is, by what the cluster tells."""
+"""The racks of a partition, derived from the cluster's metadata."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def watched(racks: dict[int, str]) -> tuple[FakeCluster, PartitionRacks]:
 def test_the_racks_of_a_partition_are_those_of_its_replicas() -> None:
     _, racks = watched(RACKS)
     assert racks.of(TOPIC, 1) == (("a", "b"),)
-    assert racks.of(TOPIC, 2) == (("a", "b"), ()), "of one that was created a moment ago nothing is known"
+    assert racks.of(TOPIC, 2) == (("a", "b"), ()), "nothing is known yet about a new partition"
 
 
-def test_without_racks_there_is_nothing_to_tell_and_nothing_changes() -> None:
+def test_without_racks_nothing_is_reported_and_nothing_changes() -> None:
     cluster, racks = watched({})
     cluster.show(1, 2, 3, racks={}, replicas=(1, 3))
     assert racks.of(TOPIC, 1) == ()
     assert racks.version == 0
 
 
-def test_another_leader_and_a_node_that_is_gone_for_a_while_change_nothing() -> None:
+def test_a_leader_change_or_a_temporarily_absent_node_changes_nothing() -> None:
     cluster, racks = watched(RACKS)
     cluster.show(1, 3, racks=RACKS, leader=1)
     cluster.show(1, 2, 3, racks=RACKS, leader=2)
@@ -65,7 +65,7 @@ def test_another_leader_and_a_node_that_is_gone_for_a_while_change_nothing() -> 
     assert racks.of(TOPIC, 1) == (("a", "b"),)
 
 
-def test_a_partition_that_moves_and_a_node_that_moves_change_it() -> None:
+def test_moving_a_partition_or_a_node_changes_the_racks() -> None:
     cluster, racks = watched(RACKS)
     cluster.show(1, 2, 3, racks=RACKS, replicas=(1, 3))
     assert (racks.version, racks.of(TOPIC, 1)) == (1, (("b", "c"),))

@@ -1,4 +1,4 @@
-"""Produce in every version: what is accepted, what is refused and as what, and that neighbours do not suffer."""
+"""Produce in every version: accepted and refused batches, their error codes, and unaffected other partitions."""
 
 from __future__ import annotations
 
@@ -42,18 +42,20 @@ def test_records_get_the_next_offsets(client: RawClient, made: Topic, version: i
 
 
 @EACH_VERSION
-def test_without_acks_there_is_no_answer_and_records_are_there_all_the_same(
+def test_with_acks_0_there_is_no_response_but_the_records_are_appended(
     client: RawClient, made: Topic, version: int
 ) -> None:
     client.send(request(made, {0: batch(b"a"), 1: batch(b"b")}, version, acks=0), version)
-    # The next answer is to the next request.
+    # The next response belongs to the next request.
     assert client.ask(ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
     assert values_in(client, made.name) == [b"a"]
     assert values_in(client, made.name, partition=1) == [b"b"]
 
 
 @EACH_VERSION
-def test_without_acks_an_error_hangs_up(client: RawClient, broker: ottla.Broker, made: Topic, version: int) -> None:
+def test_with_acks_0_an_error_closes_the_connection(
+    client: RawClient, broker: ottla.Broker, made: Topic, version: int
+) -> None:
     client.send(request(made, {0: batch(b"good"), 9: batch(b"lost")}, version, acks=0), version)
     with pytest.raises(HungUpError):
         client.receive_frame()
@@ -63,7 +65,7 @@ def test_without_acks_an_error_hangs_up(client: RawClient, broker: ottla.Broker,
 
 @EACH_VERSION
 @pytest.mark.parametrize("acks", [2, -2, 32767, -32768])
-def test_other_acks_are_refused_and_nothing_is_appended(
+def test_invalid_acks_are_refused_and_nothing_is_appended(
     client: RawClient, made: Topic, version: int, acks: int
 ) -> None:
     results = produce(client, made, {0: batch(b"a"), 1: batch(b"b")}, version, acks)
@@ -72,7 +74,7 @@ def test_other_acks_are_refused_and_nothing_is_appended(
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_compressed_batches_pass_through_as_they_came(client: RawClient, made: Topic, codec: int) -> None:
+def test_compressed_batches_pass_through_unchanged(client: RawClient, made: Topic, codec: int) -> None:
     values = [b"value %d" % number * 20 for number in range(100)]
     records = batch(*values, codec=codec)
     assert send(client, made, records).error_code == ErrorCode.NONE
@@ -81,14 +83,14 @@ def test_compressed_batches_pass_through_as_they_came(client: RawClient, made: T
     assert values_in(client, made.name) == values
 
 
-def test_the_time_of_the_append_is_told_where_the_topic_wants_it(client: RawClient, name: str) -> None:
+def test_log_append_time_is_returned_if_the_topic_uses_it(client: RawClient, name: str) -> None:
     topic = Topic(name, create_topic(client, name, configs={"message.timestamp.type": "LogAppendTime"}))
     before_ms = time.time_ns() // 1_000_000
     result = send(client, topic, batch(b"a", timestamp_ms=5))
     assert before_ms <= result.log_append_time_ms <= time.time_ns() // 1_000_000
 
 
-# Refusals: each of one partition, never of its neighbours
+# Errors affect one partition, never the others
 
 YEAR_3000 = 32_503_680_000_000
 
@@ -141,7 +143,7 @@ def refusing(broker: ottla.Broker) -> Topic:
 
 @EACH_VERSION
 @pytest.mark.parametrize(("records", "code"), REFUSED.values(), ids=REFUSED)
-def test_a_bad_batch_is_refused_and_its_neighbours_are_not(
+def test_a_bad_batch_is_refused_and_the_others_are_not(
     client: RawClient, refusing: Topic, version: int, records: bytes | None, code: ErrorCode
 ) -> None:
     results = produce(client, refusing, {0: batch(b"before"), 1: records, 2: batch(b"after")}, version)
@@ -179,7 +181,7 @@ def test_a_partition_that_does_not_exist_is_refused(
 
 
 @EACH_VERSION
-def test_clients_do_not_write_to_internal_topics(client: RawClient, version: int) -> None:
+def test_clients_cannot_write_to_internal_topics(client: RawClient, version: int) -> None:
     asked = MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),))
     [offsets] = client.ask(asked).topics
     assert offsets.is_internal
@@ -194,14 +196,14 @@ def test_a_request_without_topics_or_partitions_is_answered(client: RawClient, m
     assert answer.partition_responses == ()
 
 
-def test_the_largest_batch_is_a_setting_of_the_topic(client: RawClient, name: str) -> None:
+def test_the_maximum_batch_size_is_a_topic_config(client: RawClient, name: str) -> None:
     topic = Topic(name, create_topic(client, name, configs={"max.message.bytes": "500"}))
     assert send(client, topic, batch(bytes(300))).error_code == ErrorCode.NONE
     assert send(client, topic, batch(bytes(500))).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_no_more_replicas_can_be_asked_for_than_there_are(client: RawClient, name: str, acks: int) -> None:
+def test_min_insync_replicas_is_capped_at_the_replication_factor(client: RawClient, name: str, acks: int) -> None:
     # As in Kafka 4 (Partition.effectiveMinIsr): settings of a large cluster work on a small one.
     topic = Topic(name, create_topic(client, name, configs={"min.insync.replicas": "2"}))
     assert produce(client, topic, {0: batch(b"a")}, acks=acks)[0].error_code == ErrorCode.NONE
@@ -213,7 +215,7 @@ def test_timestamps_far_in_the_past_are_accepted(client: RawClient, made: Topic,
     assert send(client, made, records).error_code == ErrorCode.NONE
 
 
-def test_one_partition_twice_in_a_request_is_appended_twice(client: RawClient, made: Topic) -> None:
+def test_a_partition_named_twice_in_a_request_is_appended_to_twice(client: RawClient, made: Topic) -> None:
     data = tuple(PartitionProduceData(index=0, records=batch(value)) for value in (b"a", b"b"))
     topic = TopicProduceData(topic_id=made.id, partition_data=data)
     [answer] = client.ask(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(topic,))).responses

@@ -1,4 +1,4 @@
-"""Under flush = "ack" a produce is acknowledged only when it is on the disk."""
+"""With flush = "ack" a produce is acknowledged only after fsync."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Disk:
-    """os.fsync that can be held up, and can fail."""
+    """An os.fsync that tests can block or make fail."""
 
     def __init__(self) -> None:
         self.synced = 0
@@ -61,16 +61,16 @@ def has_answer(client: RawClient) -> bool:
 
 
 @EACH_VERSION
-def test_a_produce_is_answered_and_its_records_are_seen_only_once_they_are_synced(
+def test_a_produce_is_answered_and_its_records_become_visible_only_after_fsync(
     disk: Disk, durable: ottla.Broker, version: int
 ) -> None:
     with RawClient(durable.bootstrap_servers) as producer, RawClient(durable.bootstrap_servers) as consumer:
         topic = Topic("t", create_topic(producer, "t", partitions=2))
-        # Their folders are made when they are first needed, which syncs, too.
+        # Their folders are created on first use, which also syncs.
         assert values_in(consumer, "t") == values_in(consumer, "t", partition=1) == []
         disk.hold()
         sent = producer.send(request(topic, {0: batch(b"a"), 1: batch(b"b")}, version), version)
-        # Meanwhile the loop is not held up.
+        # The event loop is not blocked meanwhile.
         for _ in range(5):
             assert fetch(consumer, "t").high_watermark == 0
             assert values_in(consumer, "t") == []
@@ -83,7 +83,7 @@ def test_a_produce_is_answered_and_its_records_are_seen_only_once_they_are_synce
         assert values_in(consumer, "t", partition=1) == [b"b"]
 
 
-def test_one_sync_serves_everybody_who_waits(disk: Disk, durable: ottla.Broker) -> None:
+def test_one_fsync_serves_all_waiting_producers(disk: Disk, durable: ottla.Broker) -> None:
     with RawClient(durable.bootstrap_servers) as client:
         topic = Topic("t", create_topic(client, "t"))
         assert send(client, topic, batch(b"first")).error_code == ErrorCode.NONE
@@ -101,7 +101,7 @@ def test_one_sync_serves_everybody_who_waits(disk: Disk, durable: ottla.Broker) 
         assert disk.synced - before <= 4
 
 
-def test_a_failing_sync_is_a_storage_error_for_all_who_wait_and_all_who_come(disk: Disk, durable: ottla.Broker) -> None:
+def test_a_failed_fsync_is_a_storage_error_for_waiting_and_later_producers(disk: Disk, durable: ottla.Broker) -> None:
     with RawClient(durable.bootstrap_servers) as client, RawClient(durable.bootstrap_servers) as another:
         topic = Topic("t", create_topic(client, "t", partitions=2))
         assert produce(client, topic, {0: batch(b"good"), 1: batch(b"good")})[0].error_code == ErrorCode.NONE
@@ -114,14 +114,14 @@ def test_a_failing_sync_is_a_storage_error_for_all_who_wait_and_all_who_come(dis
             assert answer.partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert answer.partition_responses[0].base_offset == -1
         disk.error = None
-        # It stays so: the kernel may have dropped the pages. The other partition goes on.
+        # The error stays: the kernel may have dropped the pages. The other partition still works.
         results = produce(client, topic, {0: batch(b"lost"), 1: batch(b"more")})
         assert results[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert results[1].error_code == ErrorCode.NONE
         assert values_in(client, "t", partition=1) == [b"good", b"more"]
 
 
-def test_a_duplicate_is_answered_only_once_its_original_is_synced(disk: Disk, durable: ottla.Broker) -> None:
+def test_a_duplicate_is_answered_only_after_its_original_is_synced(disk: Disk, durable: ottla.Broker) -> None:
     with RawClient(durable.bootstrap_servers) as client, RawClient(durable.bootstrap_servers) as another:
         topic = Topic("t", create_topic(client, "t"))
         assert values_in(client, "t") == []
@@ -140,7 +140,7 @@ def test_a_duplicate_is_answered_only_once_its_original_is_synced(disk: Disk, du
         assert another.receive(again).responses[0].partition_responses[0].base_offset == 0
 
 
-def test_a_producer_that_goes_away_while_it_waits_for_the_disk_harms_nobody(disk: Disk, durable: ottla.Broker) -> None:
+def test_a_producer_that_disconnects_during_fsync_does_not_affect_others(disk: Disk, durable: ottla.Broker) -> None:
     with RawClient(durable.bootstrap_servers) as client:
         topic = Topic("t", create_topic(client, "t"))
         assert values_in(client, "t") == []

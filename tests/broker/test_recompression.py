@@ -1,4 +1,4 @@
-"""compression.type: whatever producers send, the topic stores its own compression, and nothing else changes."""
+"""compression.type: batches are stored in the topic's compression whatever producers send; nothing else changes."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_only_the_compression_of_a_batch_changes(
     ]
 
 
-def test_what_is_compressed_as_the_topic_wants_passes_through_as_it_came(client: RawClient, name: str) -> None:
+def test_a_batch_already_in_the_topics_codec_passes_through_unchanged(client: RawClient, name: str) -> None:
     create(client, name, compression_type="zstd")
     made = batch(*VALUES, codec=ZSTD)
     send_batch(client, name, made)
     assert stored(client, name)[61:] == made[61:]
 
 
-def test_a_repeated_batch_is_still_known_for_one(client: RawClient, name: str) -> None:
+def test_a_recompressed_duplicate_is_still_recognized(client: RawClient, name: str) -> None:
     create(client, name, compression_type="gzip")
     for expected in (0, 0, 1, 0):
         numbers = {"producer_id": 901, "producer_epoch": 0, "base_sequence": expected}
@@ -77,7 +77,7 @@ def test_a_repeated_batch_is_still_known_for_one(client: RawClient, name: str) -
     assert fetch(client, name).high_watermark == 2
 
 
-def test_a_change_at_run_time_holds_for_the_next_batch(client: RawClient, name: str) -> None:
+def test_a_config_change_applies_to_the_next_batch(client: RawClient, name: str) -> None:
     create(client, name)
     for compression_type in ("producer", "lz4", "uncompressed", "producer"):
         set_topic_config(client, name, "compression.type", compression_type)
@@ -88,7 +88,7 @@ def test_a_change_at_run_time_holds_for_the_next_batch(client: RawClient, name: 
 
 
 @pytest.mark.parametrize(("codec", "fast", "small"), [("gzip", "1", "9"), ("lz4", "1", "12"), ("zstd", "-50", "19")])
-def test_the_level_of_a_codec_is_a_setting_of_the_topic(
+def test_the_compression_level_is_a_topic_config(
     client: RawClient, name: str, codec: str, fast: str, small: str
 ) -> None:
     pick = random.Random(5)
@@ -106,7 +106,7 @@ def test_the_level_of_a_codec_is_a_setting_of_the_topic(
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 @pytest.mark.parametrize("compression_type", ["uncompressed", "lz4"])
-def test_a_bomb_is_refused_and_the_topic_goes_on(
+def test_a_decompression_bomb_is_refused_and_the_topic_keeps_working(
     client: RawClient, name: str, codec: str, compression_type: str
 ) -> None:
     create(client, name, compression_type=compression_type)
@@ -117,13 +117,13 @@ def test_a_bomb_is_refused_and_the_topic_goes_on(
 
 
 @pytest.mark.parametrize("codec", range(1, 5))
-def test_what_does_not_decompress_is_refused(client: RawClient, name: str, codec: int) -> None:
+def test_a_batch_that_does_not_decompress_is_refused(client: RawClient, name: str, codec: int) -> None:
     create(client, name, compression_type="uncompressed")
     made = bytes(any_batch(b"\x55" * 50, 1, attributes=codec))
     assert send_batch(client, name, made).error_code == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_batch_is_measured_as_it_comes_and_as_it_is_stored(client: RawClient, name: str) -> None:
+def test_the_size_limit_applies_to_the_received_and_the_stored_batch(client: RawClient, name: str) -> None:
     create(client, name, compression_type="uncompressed", max_message_bytes="1000")
     assert send_batch(client, name, batch(bytes(900), codec=GZIP)).error_code == ErrorCode.NONE
     assert send_batch(client, name, batch(bytes(2000), codec=GZIP)).error_code == ErrorCode.MESSAGE_TOO_LARGE
@@ -132,7 +132,7 @@ def test_a_batch_is_measured_as_it_comes_and_as_it_is_stored(client: RawClient, 
     assert send_batch(client, name, batch(bytes(2000), codec=GZIP)).error_code == ErrorCode.NONE
 
 
-def test_a_wrong_checksum_is_not_made_right(client: RawClient, name: str) -> None:
+def test_recompression_does_not_hide_a_wrong_checksum(client: RawClient, name: str) -> None:
     create(client, name, compression_type="zstd")
     made = bytearray(batch(b"value", b"another"))
     made[-3] ^= 1

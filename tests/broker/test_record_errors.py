@@ -1,4 +1,4 @@
-"""Produce names the records for which a batch is refused (KIP-467)."""
+"""Produce responses name the records that caused a batch to be refused (KIP-467)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_older_versions_are_refused_without_naming_records(client: RawClient, na
     assert (refused.error_code, refused.record_errors) == (ErrorCode.INVALID_RECORD, ())
 
 
-def test_a_batch_that_is_wrong_as_a_whole_names_no_records(client: RawClient, topic: str) -> None:
+def test_an_error_of_the_whole_batch_names_no_records(client: RawClient, topic: str) -> None:
     builder = BatchBuilder()
     builder.append(0, None, b"v")
     twice = builder.build() * 2

@@ -25,12 +25,12 @@ def partitions(settings: Settings) -> tuple[int, int, int]:
     )
 
 
-def test_a_broker_alone_is_the_one_coordinator_and_a_cluster_has_several() -> None:
+def test_internal_topics_have_fewer_partitions_on_a_standalone_broker_than_in_a_cluster() -> None:
     assert partitions(Settings().completed(is_member=False)) == (1, 1, 1)
     assert partitions(Settings().completed(is_member=True)) == (12, 12, 12)
 
 
-def test_a_number_of_partitions_that_was_chosen_stays() -> None:
+def test_a_configured_number_of_partitions_is_used() -> None:
     chosen = Settings(
         broker=BrokerConfig(offsets_topic_partitions=2),
         transactions=TransactionConfig(state_topic_partitions=3),
@@ -41,13 +41,13 @@ def test_a_number_of_partitions_that_was_chosen_stays() -> None:
 
 
 @pytest.mark.parametrize("section", [BrokerConfig, TransactionConfig, ShareConfig])
-def test_fewer_partitions_than_none_are_refused(section: type) -> None:
+def test_a_negative_number_of_partitions_is_refused(section: type) -> None:
     name = "offsets_topic_partitions" if section is BrokerConfig else "state_topic_partitions"
     with pytest.raises(ValueError, match=f"{name} must be at least 0, got -1"):
         section(**{name: -1})
 
 
-def test_a_topic_that_exists_keeps_its_partitions_whatever_is_usual(tmp_path: Path) -> None:
+def test_an_existing_topic_keeps_its_partitions_whatever_the_default(tmp_path: Path) -> None:
     earlier = Settings(broker=BrokerConfig(offsets_topic_partitions=3), net=NetConfig(port=0))
     at, groups = TopicPartition("t", 0), ["a", "b", "c", "d", "e"]
     with EmbeddedBroker(tmp_path, earlier) as broker, ottla.Admin(broker.bootstrap_servers) as admin:

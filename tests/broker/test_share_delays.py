@@ -1,4 +1,4 @@
-"""Records that are to be delivered later, in share groups."""
+"""Delayed records in share groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_hours(hours: int) -> int:
 
 
 @pytest.mark.parametrize("codec", [0, 1, 4], ids=["plain", "gzip", "zstd"])
-def test_a_record_comes_when_it_is_due_and_others_do_not_wait_for_it(codec: int) -> None:
+def test_a_record_is_delivered_when_due_and_others_do_not_wait_for_it(codec: int) -> None:
     with EphemeralBroker() as broker, RawClient(broker.bootstrap_servers) as client:
         member = ShareMember(client, "g", "t", create_topic(client, "t"))
         produce_delayed(
@@ -64,7 +64,7 @@ def test_many_delayed_records_do_not_fill_the_window() -> None:
         assert got == 5000
 
 
-def test_what_is_delayed_still_is_after_a_restart(tmp_path: Path) -> None:
+def test_delays_survive_a_restart(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         member = ShareMember(client, "g", "t", create_topic(client, "t"))
         produce_delayed(client, "t", (b"later", in_hours(1)), (b"soon", in_hours(0) + 300), (b"now", None))

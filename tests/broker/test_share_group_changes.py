@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TURNS = 50
-"""Of the event loop: more than a heartbeat takes that need not wait."""
+"""Turns of the event loop: more than a heartbeat takes that does not wait."""
 
 
 @asynccontextmanager
@@ -46,7 +46,7 @@ async def beat(broker: Broker, member: str, epoch: int = 0) -> int:
 
 
 class Held:
-    """A call of the states that waits, as for another node, while a member joins."""
+    """A call that waits, as for another node, while a member joins."""
 
     def __init__(self, broker: Broker, name: str) -> None:
         self._broker = broker
@@ -85,7 +85,7 @@ async def test_a_member_that_joins_while_the_group_is_deleted_is_in_the_next_one
 
 
 @in_loop
-async def test_a_group_is_moved_before_a_member_joins_or_not_at_all(tmp_path: Path) -> None:
+async def test_offsets_are_altered_before_a_member_joins_or_not_at_all(tmp_path: Path) -> None:
     async with broker_of(tmp_path) as broker:
         await empty_group(broker)
         held = Held(broker, "move")

@@ -1,4 +1,4 @@
-"""Share groups as their members meet them: who is given what, and what becomes of it."""
+"""Share groups as seen by their members: delivery, acknowledgement, sessions, membership, offsets."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def ann(client: RawClient, name: str, topic_id: bytes) -> ShareMember:
 
 @pytest.fixture
 def bob(broker: ottla.Broker, ann: ShareMember) -> Iterator[ShareMember]:
-    """In the same group, on a separate connection."""
+    """A second member of the group, on a separate connection."""
     with RawClient(broker.bootstrap_servers) as client:
         yield ShareMember(client, ann.group, ann.topic, ann.topic_id)
 
 
 def start_offset(client: RawClient, group: str) -> tuple[int, int]:
-    """Of the only partition of a group, and its lag."""
+    """Start offset and lag of the only partition of a group."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     [found] = client.ask(DescribeShareGroupOffsetsRequest(groups=(asked,))).groups
     assert found.error_code == ErrorCode.NONE, found
@@ -70,10 +70,10 @@ def start_offset(client: RawClient, group: str) -> tuple[int, int]:
     return part.start_offset, part.lag
 
 
-# ── Being given records ──────────────────────────────────────────────────────────────────────────────────────
+# ── Delivery ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_new_group_begins_with_what_comes_after_it(client: RawClient, name: str, topic_id: bytes) -> None:
+def test_a_new_group_starts_at_the_latest_offset(client: RawClient, name: str, topic_id: bytes) -> None:
     produce(client, name, b"before")
     member = ShareMember(client, name, name, topic_id)
     assert [(one.topic_id, one.partitions) for one in member.assigned] == [(topic_id, (0,))]
@@ -93,20 +93,20 @@ def test_two_members_of_one_partition_get_different_records(
     assert bob.fetch().offsets == []
 
 
-def test_whole_batches_are_given_unless_the_limit_is_strict(client: RawClient, ann: ShareMember) -> None:
+def test_whole_batches_are_acquired_unless_the_limit_is_strict(client: RawClient, ann: ShareMember) -> None:
     for _ in range(3):
         produce(client, ann.topic, b"a", b"b", b"c")
     assert ann.fetch(max_records=4, is_strict=False).offsets == [0, 1, 2, 3, 4, 5]
     assert ann.fetch(max_records=2).offsets == [6, 7]
 
 
-def test_a_fetch_that_waits_is_woken_by_an_append(client: RawClient, ann: ShareMember, bob: ShareMember) -> None:
+def test_a_waiting_fetch_is_woken_by_an_append(client: RawClient, ann: ShareMember, bob: ShareMember) -> None:
     sent = bob.send_fetch()
     produce(client, ann.topic, b"a")
     assert bob.receive(sent).values == {0: b"a"}
 
 
-def test_a_fetch_that_waits_is_woken_by_a_release(client: RawClient, ann: ShareMember, bob: ShareMember) -> None:
+def test_a_waiting_fetch_is_woken_by_a_release(client: RawClient, ann: ShareMember, bob: ShareMember) -> None:
     produce(client, ann.topic, b"a")
     ann.fetch()
     sent = bob.send_fetch()
@@ -114,7 +114,7 @@ def test_a_fetch_that_waits_is_woken_by_a_release(client: RawClient, ann: ShareM
     assert bob.receive(sent).ranges == [(0, 0, 2)]
 
 
-def test_less_than_min_bytes_is_waited_with_and_others_may_have_it_meanwhile(
+def test_records_below_min_bytes_stay_available_to_others_while_a_fetch_waits(
     client: RawClient, ann: ShareMember, bob: ShareMember
 ) -> None:
     produce(client, ann.topic, b"a")
@@ -125,14 +125,14 @@ def test_less_than_min_bytes_is_waited_with_and_others_may_have_it_meanwhile(
     assert bob.receive(sent).offsets == [1, 2]
 
 
-def test_min_bytes_are_waited_for_no_longer_than_asked(ann: ShareMember, client: RawClient) -> None:
+def test_a_fetch_waits_for_min_bytes_no_longer_than_max_wait(ann: ShareMember, client: RawClient) -> None:
     produce(client, ann.topic, b"a")
     assert ann.receive(ann.send_fetch(min_bytes=1 << 20, wait_ms=20)).offsets == [0]
     produce(client, ann.topic, b"b")
     assert ann.receive(ann.send_fetch(min_bytes=1 << 20, wait_ms=0)).offsets == [1]
 
 
-def test_what_is_given_back_counts_towards_min_bytes(client: RawClient, ann: ShareMember, bob: ShareMember) -> None:
+def test_released_records_count_towards_min_bytes(client: RawClient, ann: ShareMember, bob: ShareMember) -> None:
     produce(client, ann.topic, b"a" * 100)
     produce(client, ann.topic, b"b" * 100)
     ann.fetch()
@@ -141,7 +141,7 @@ def test_what_is_given_back_counts_towards_min_bytes(client: RawClient, ann: Sha
     assert bob.receive(sent).ranges == [(0, 1, 2)]
 
 
-def test_bytes_of_which_nothing_is_to_be_had_do_not_end_the_waiting(
+def test_bytes_without_available_records_do_not_end_the_wait(
     client: RawClient, ann: ShareMember, bob: ShareMember
 ) -> None:
     producer = Transactional(client, f"{ann.topic}-txn")
@@ -153,11 +153,11 @@ def test_bytes_of_which_nothing_is_to_be_had_do_not_end_the_waiting(
     assert bob.receive(sent).values == {2: b"b"}
 
 
-def test_a_fetch_that_finds_nothing_is_answered_in_the_end(ann: ShareMember) -> None:
+def test_a_fetch_that_finds_nothing_is_answered_at_its_timeout(ann: ShareMember) -> None:
     assert ann.fetch(wait_ms=20).values == {}
 
 
-def test_control_batches_and_aborted_records_are_stepped_over(client: RawClient, ann: ShareMember) -> None:
+def test_control_batches_and_aborted_records_are_skipped(client: RawClient, ann: ShareMember) -> None:
     producer = Transactional(client, f"{ann.topic}-txn")
     producer.write(ann.topic, b"a")
     producer.commit()
@@ -169,7 +169,7 @@ def test_control_batches_and_aborted_records_are_stepped_over(client: RawClient,
     assert start_offset(client, ann.group) == (3, 0)
 
 
-def test_no_more_are_in_flight_than_the_window_allows() -> None:
+def test_the_number_of_records_in_flight_is_limited() -> None:
     with (
         EphemeralBroker(Settings(share=ShareConfig(partition_max_record_locks=3))) as broker,
         RawClient(broker.bootstrap_servers) as client,
@@ -183,7 +183,7 @@ def test_no_more_are_in_flight_than_the_window_allows() -> None:
         assert member.fetch().offsets == [3]
 
 
-def test_of_a_batch_larger_than_the_window_a_part_is_given_and_its_bytes_once() -> None:
+def test_a_batch_larger_than_the_window_is_acquired_in_part_and_sent_once() -> None:
     settings = Settings(share=ShareConfig(partition_max_record_locks=3))
     with EphemeralBroker(settings) as broker, RawClient(broker.bootstrap_servers) as client:
         member = ShareMember(client, "g", "t", create_topic(client, "t"))
@@ -196,7 +196,7 @@ def test_of_a_batch_larger_than_the_window_a_part_is_given_and_its_bytes_once() 
 # ── Acknowledging ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_accepted_is_never_delivered_again(client: RawClient, ann: ShareMember) -> None:
+def test_accepted_records_are_never_delivered_again(client: RawClient, ann: ShareMember) -> None:
     produce(client, ann.topic, b"a", b"b", b"c")
     ann.fetch()
     assert ann.acknowledge(0, 2, ACCEPT, RELEASE, ACCEPT) == ErrorCode.NONE
@@ -214,7 +214,7 @@ def test_acknowledgements_may_come_with_a_fetch(client: RawClient, ann: ShareMem
     assert got.ranges == [(1, 1, 2)]
 
 
-def test_a_record_is_given_up_when_it_was_delivered_often_enough(client: RawClient, ann: ShareMember) -> None:
+def test_a_record_is_archived_at_the_delivery_limit(client: RawClient, ann: ShareMember) -> None:
     produce(client, ann.topic, b"a")
     for number in range(1, 6):
         assert ann.fetch().ranges == [(0, 0, number)]
@@ -223,27 +223,29 @@ def test_a_record_is_given_up_when_it_was_delivered_often_enough(client: RawClie
     assert start_offset(client, ann.group) == (1, 0)
 
 
-def test_a_rejected_record_is_given_up_at_once(client: RawClient, ann: ShareMember) -> None:
+def test_a_rejected_record_is_archived_at_once(client: RawClient, ann: ShareMember) -> None:
     produce(client, ann.topic, b"a", b"b")
     ann.fetch()
     assert ann.acknowledge(0, 1, REJECT, ACCEPT) == ErrorCode.NONE
     assert start_offset(client, ann.group) == (2, 0)
 
 
-def test_only_the_one_who_has_it_can_acknowledge_a_record(
+def test_only_the_member_that_acquired_a_record_can_acknowledge_it(
     client: RawClient, ann: ShareMember, bob: ShareMember
 ) -> None:
     produce(client, ann.topic, b"a", b"b")
     ann.fetch(max_records=1)
     bob.fetch(max_records=1)
     assert bob.acknowledge(0, 0, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
-    # All of a request or nothing.
+    # A request is applied as a whole or not at all.
     assert ann.acknowledge(0, 1, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
     assert ann.acknowledge(0, 0, ACCEPT) == ErrorCode.NONE
     assert ann.acknowledge(0, 1, ACCEPT, ACCEPT, ACCEPT) == ErrorCode.INVALID_REQUEST
 
 
-def test_what_a_member_that_goes_had_is_there_for_others(client: RawClient, ann: ShareMember, bob: ShareMember) -> None:
+def test_records_of_a_leaving_member_become_available_to_others(
+    client: RawClient, ann: ShareMember, bob: ShareMember
+) -> None:
     produce(client, ann.topic, b"a")
     ann.fetch()
     sent = bob.send_fetch()
@@ -252,7 +254,9 @@ def test_what_a_member_that_goes_had_is_there_for_others(client: RawClient, ann:
     assert bob.receive(sent).ranges == [(0, 0, 1)]
 
 
-def test_what_a_lost_connection_had_counts_as_tried(broker: ottla.Broker, client: RawClient, ann: ShareMember) -> None:
+def test_records_of_a_lost_connection_count_as_delivered(
+    broker: ottla.Broker, client: RawClient, ann: ShareMember
+) -> None:
     produce(client, ann.topic, b"a")
     with RawClient(broker.bootstrap_servers) as other:
         ShareMember(other, ann.group, ann.topic, ann.topic_id).fetch()
@@ -303,7 +307,7 @@ def test_a_share_group_is_listed_and_described(client: RawClient, ann: ShareMemb
     assert unknown.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_group_of_another_kind_cannot_be_shared(client: RawClient, ann: ShareMember) -> None:
+def test_a_group_of_another_type_cannot_be_a_share_group(client: RawClient, ann: ShareMember) -> None:
     joining = JoinGroupRequest(
         group_id=ann.group,
         session_timeout_ms=6000,
@@ -317,7 +321,7 @@ def test_a_group_of_another_kind_cannot_be_shared(client: RawClient, ann: ShareM
 # ── Offsets, for administrators ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_administrator_moves_and_forgets_where_an_empty_group_is(client: RawClient, ann: ShareMember) -> None:
+def test_an_administrator_alters_and_deletes_the_offsets_of_an_empty_group(client: RawClient, ann: ShareMember) -> None:
     produce(client, ann.topic, b"a", b"b", b"c")
     part = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=1)
     topic = AlterShareGroupOffsetsRequestTopic(topic_name=ann.topic, partitions=(part,))
@@ -336,7 +340,7 @@ def test_an_administrator_moves_and_forgets_where_an_empty_group_is(client: RawC
     assert ann.group not in {one.group_id for one in client.ask(ListGroupsRequest()).groups}
 
 
-def test_what_the_log_has_lost_is_not_waited_for(client: RawClient, ann: ShareMember) -> None:
+def test_deleted_records_are_not_waited_for(client: RawClient, ann: ShareMember) -> None:
     produce(client, ann.topic, b"a", b"b")
     ann.fetch()
     part = DeleteRecordsPartition(partition_index=0, offset=2)
@@ -344,7 +348,7 @@ def test_what_the_log_has_lost_is_not_waited_for(client: RawClient, ann: ShareMe
     client.ask(DeleteRecordsRequest(topics=(topic,), timeout_ms=1000))
     produce(client, ann.topic, b"c")
     assert ann.fetch().values == {2: b"c"}
-    # Of no use, and no harm: it was given up meanwhile.
+    # Without effect: the record was archived meanwhile.
     assert ann.acknowledge(0, 1, ACCEPT) == ErrorCode.NONE
     assert ann.acknowledge(2, 2, ACCEPT) == ErrorCode.NONE
     assert start_offset(client, ann.group) == (3, 0)
@@ -359,7 +363,7 @@ def test_a_group_that_has_acknowledged_nothing_shows_no_offsets(client: RawClien
     assert start_offset(client, ann.group) == (1, 1)
 
 
-def test_what_compaction_has_taken_is_stepped_over(client: RawClient, broker: ottla.Broker, name: str) -> None:
+def test_compacted_records_are_skipped(client: RawClient, broker: ottla.Broker, name: str) -> None:
     configs = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.0"}
     member = ShareMember(client, name, name, create_topic(client, name, configs=configs))
     then_ms = time.time_ns() // 1_000_000 - 60_000
@@ -373,7 +377,7 @@ def test_what_compaction_has_taken_is_stepped_over(client: RawClient, broker: ot
     assert start_offset(client, name)[0] == 5
 
 
-def test_a_deleted_topic_takes_the_state_of_its_groups_with_it(client: RawClient, ann: ShareMember) -> None:
+def test_deleting_a_topic_deletes_its_share_group_state(client: RawClient, ann: ShareMember) -> None:
     produce(client, ann.topic, b"a", b"b")
     ann.fetch()
     delete_topic(client, ann.topic)
@@ -387,7 +391,7 @@ def test_a_deleted_topic_takes_the_state_of_its_groups_with_it(client: RawClient
 # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_lock_that_ends_gives_its_record_to_others() -> None:
+def test_an_expired_lock_makes_its_record_available_to_others() -> None:
     with (
         EphemeralBroker() as broker,
         RawClient(broker.bootstrap_servers) as client,
@@ -406,7 +410,7 @@ def test_a_lock_that_ends_gives_its_record_to_others() -> None:
         assert ann.acknowledge(1, 1, ACCEPT) == ErrorCode.NONE
 
 
-def test_a_silent_member_is_taken_out() -> None:
+def test_a_silent_member_is_removed() -> None:
     with EphemeralBroker() as broker, RawClient(broker.bootstrap_servers) as client:
         ann = ShareMember(client, "g", "t", create_topic(client, "t"))
         broker.clock.advance(44)
@@ -420,7 +424,7 @@ def test_a_silent_member_is_taken_out() -> None:
 # ── Restarts ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_share_group_state_survives_a_restart(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         member = ShareMember(client, "g", "t", create_topic(client, "t"))
         send_batch(client, "t", batch(*(b"%d" % number for number in range(6))))
@@ -431,11 +435,11 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
         assert member.heartbeat().error_code == ErrorCode.NONE
         assert start_offset(client, "g") == (1, 3)
         got = member.fetch()
-        # What the lost connection had counts as tried.
+        # Records of the lost connection count as delivered.
         assert got.ranges == [(1, 1, 2), (4, 5, 2)]
 
 
-def test_old_state_is_let_go_when_it_is_written_anew(tmp_path: Path) -> None:
+def test_old_state_is_deleted_after_a_new_snapshot(tmp_path: Path) -> None:
     settings = Settings(share=ShareConfig(state_updates_per_snapshot=5), log=LogConfig(flush="os"))
     with ottla.Broker(tmp_path, settings=settings) as broker, RawClient(broker.bootstrap_servers) as client:
         member = ShareMember(client, "g", "t", create_topic(client, "t"))
@@ -446,7 +450,7 @@ def test_old_state_is_let_go_when_it_is_written_anew(tmp_path: Path) -> None:
         log = broker.broker.topics.partition("__share_group_state", 0).log
         assert log.next_offset > 150
         until(lambda: log.next_offset - log.start_offset < 110)
-        assert log.start_offset < log.recovery_point, "a power cut would take the snapshots and all before them"
+        assert log.start_offset < log.recovery_point, "a power cut would lose the snapshots and everything before them"
     with ottla.Broker(tmp_path, settings=settings) as broker, RawClient(broker.bootstrap_servers) as client:
         assert start_offset(client, "g") == (149, 1)
         assert start_offset(client, "idle") == (0, 150)

@@ -1,4 +1,4 @@
-"""What administrators can see of transactions, and do about them."""
+"""Administration of transactions: describe, list, abort."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def listed(client: RawClient, **filters: object) -> dict[str, str]:
     return {one.transactional_id: one.transaction_state for one in answer.transaction_states}
 
 
-def test_a_transaction_is_described_as_it_is(client: RawClient, topic: str) -> None:
+def test_an_open_transaction_is_described(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic, timeout_ms=5000)
     producer.write(topic, b"a")
     [described] = client.ask(DescribeTransactionsRequest(transactional_ids=(topic,))).transaction_states
@@ -43,7 +43,7 @@ def test_a_transaction_is_described_as_it_is(client: RawClient, topic: str) -> N
 @pytest.mark.parametrize(
     ("unknown", "error"), [("nobody", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND), ("", ErrorCode.INVALID_REQUEST)]
 )
-def test_one_that_nobody_knows_is_told_as_such(client: RawClient, unknown: str, error: ErrorCode) -> None:
+def test_an_unknown_transactional_id_is_reported(client: RawClient, unknown: str, error: ErrorCode) -> None:
     [described] = client.ask(DescribeTransactionsRequest(transactional_ids=(unknown,))).transaction_states
     assert described.error_code == error
 
@@ -75,7 +75,7 @@ def test_transactions_are_listed_by_state_producer_age_and_name(client: RawClien
     assert listed(client)[topic] == "CompleteCommit"
 
 
-def test_filters_that_mean_nothing_are_told(client: RawClient) -> None:
+def test_unknown_filters_are_reported(client: RawClient) -> None:
     asked = ListTransactionsRequest(state_filters=("Ongoing", "Odd"), producer_id_filters=())
     assert client.ask(asked).unknown_state_filters == ("Odd",)
     broken = ListTransactionsRequest(state_filters=(), producer_id_filters=(), transactional_id_pattern="(")
@@ -88,7 +88,7 @@ def producers_of(client: RawClient, topic: str, partition: int = 0) -> describe_
     return answer.partitions[0]
 
 
-def test_the_producers_of_a_partition_are_told(client: RawClient, topic: str) -> None:
+def test_the_producers_of_a_partition_are_described(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
     producer.write(topic, b"a", b"b")
     [known] = producers_of(client, topic).active_producers
@@ -100,7 +100,7 @@ def test_the_producers_of_a_partition_are_told(client: RawClient, topic: str) ->
     assert producers_of(client, topic, 7).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_an_administrator_can_end_what_nobody_ends(client: RawClient, topic: str) -> None:
+def test_an_administrator_can_abort_a_hanging_transaction(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
     producer.write(topic, b"a")
     marker = WritableTxnMarker(
@@ -118,7 +118,7 @@ def test_an_administrator_can_end_what_nobody_ends(client: RawClient, topic: str
 
 
 @pytest.mark.parametrize(("flow", "version"), [(NEW, 2), (OLD, 1)])
-def test_a_late_copy_of_an_end_marker_is_refused_where_epochs_tell_it_from_the_next(
+def test_a_late_duplicate_end_marker_is_fenced_by_its_epoch(
     client: RawClient, topic: str, flow: str, version: int
 ) -> None:
     producer = Transactional(client, topic, flow)
@@ -136,7 +136,7 @@ def test_a_late_copy_of_an_end_marker_is_refused_where_epochs_tell_it_from_the_n
 
     [result] = client.ask(WriteTxnMarkersRequest(markers=(late,))).markers
 
-    # Before KIP-890 nothing tells both apart, in Kafka either.
+    # Before KIP-890 they cannot be told apart, in Kafka either.
     expected = ErrorCode.INVALID_PRODUCER_EPOCH if flow == NEW else ErrorCode.NONE
     assert result.topics[0].partitions[0].error_code == expected
     producer.commit()

@@ -1,4 +1,4 @@
-"""Offsets that are committed in a transaction."""
+"""Offset commits in transactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ both_flows = pytest.mark.parametrize("flow", [OLD, NEW])
 
 
 def committed(client: RawClient, group: str, topic: str, *, is_stable: bool = False) -> tuple[int, int]:
-    """An error and an offset."""
+    """The error and the offset."""
     wanted = OffsetFetchRequestTopics(name=topic, partition_indexes=(0,))
     request = OffsetFetchRequest(
         groups=(OffsetFetchRequestGroup(group_id=group, topics=(wanted,)),), require_stable=is_stable
@@ -60,7 +60,7 @@ def send_offset(producer: Transactional, group: str, topic: str, offset: int) ->
 
 
 @both_flows
-def test_they_are_seen_once_the_transaction_is_committed(client: RawClient, topic: str, flow: str) -> None:
+def test_transactional_offsets_become_visible_at_commit(client: RawClient, topic: str, flow: str) -> None:
     producer = Transactional(client, topic, flow)
     send_offset(producer, "g" + topic, topic, 5)
     assert committed(client, "g" + topic, topic) == (ErrorCode.NONE, -1)
@@ -70,7 +70,7 @@ def test_they_are_seen_once_the_transaction_is_committed(client: RawClient, topi
 
 
 @both_flows
-def test_of_an_aborted_transaction_nothing_is_left(client: RawClient, topic: str, flow: str) -> None:
+def test_offsets_of_an_aborted_transaction_are_discarded(client: RawClient, topic: str, flow: str) -> None:
     commit_plainly(client, topic, topic, 3)
     producer = Transactional(client, topic, flow)
     send_offset(producer, topic, topic, 5)
@@ -78,7 +78,7 @@ def test_of_an_aborted_transaction_nothing_is_left(client: RawClient, topic: str
     assert committed(client, topic, topic, is_stable=True) == (ErrorCode.NONE, 3)
 
 
-def test_what_is_committed_later_without_a_transaction_wins(client: RawClient, topic: str) -> None:
+def test_a_later_commit_without_a_transaction_wins(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic, NEW)
     send_offset(producer, topic, topic, 5)
     commit_plainly(client, topic, topic, 9)
@@ -86,7 +86,9 @@ def test_what_is_committed_later_without_a_transaction_wins(client: RawClient, t
     assert committed(client, topic, topic, is_stable=True) == (ErrorCode.NONE, 9)
 
 
-def test_of_two_transactions_the_later_commit_wins_in_whatever_order_they_end(client: RawClient, topic: str) -> None:
+def test_of_two_transactions_the_later_offset_commit_wins_in_whatever_order_they_end(
+    client: RawClient, topic: str
+) -> None:
     first, second = Transactional(client, topic + "1", NEW), Transactional(client, topic + "2", NEW)
     send_offset(first, topic, topic, 5)
     send_offset(second, topic, topic, 6)
@@ -95,25 +97,25 @@ def test_of_two_transactions_the_later_commit_wins_in_whatever_order_they_end(cl
     assert committed(client, topic, topic, is_stable=True) == (ErrorCode.NONE, 6)
 
 
-def test_a_producer_that_was_replaced_cannot_commit_them(client: RawClient, topic: str) -> None:
+def test_a_fenced_producer_cannot_commit_offsets(client: RawClient, topic: str) -> None:
     zombie = Transactional(client, topic, NEW)
     Transactional(client, topic, NEW)
     assert zombie.send_offset(topic, topic, 5) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_in_the_old_flow_the_group_has_to_be_named_first(client: RawClient, topic: str) -> None:
+def test_before_kip_890_the_group_must_be_added_first(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
     assert producer.send_offset(topic, topic, 5) == ErrorCode.INVALID_TXN_STATE
     assert producer.add_group("") == ErrorCode.INVALID_GROUP_ID
 
 
-def test_a_partition_that_does_not_exist_has_no_offset(client: RawClient, topic: str) -> None:
+def test_offsets_of_an_unknown_partition_are_refused(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic, NEW)
     assert producer.send_offset(topic, topic + "-unknown", 5) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @both_flows
-def test_a_restart_knows_which_are_committed_and_which_are_not_yet(ottla: EphemeralBroker, flow: str) -> None:
+def test_committed_and_pending_offsets_survive_a_restart(ottla: EphemeralBroker, flow: str) -> None:
     with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "t")
         producers = {name: Transactional(client, name, flow) for name in ("committed", "aborted", "open")}
@@ -132,7 +134,7 @@ def test_a_restart_knows_which_are_committed_and_which_are_not_yet(ottla: Epheme
         assert committed(client, "open", "t", is_stable=True) == (ErrorCode.NONE, 2)
 
 
-def test_a_coordinator_that_leads_no_more_forgets_those_of_open_transactions(tmp_path: Path) -> None:
+def test_a_coordinator_that_loses_leadership_drops_pending_offsets(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client, "t")
         send_offset(Transactional(client, "p", NEW), "g", "t", 5)
@@ -140,5 +142,5 @@ def test_a_coordinator_that_leads_no_more_forgets_those_of_open_transactions(tmp
 
         broker.broker.groups.unload(0)
 
-        # When it leads again it reads the log, which may not contain that transaction any more.
+        # When it leads again it loads the log, which may no longer contain that transaction.
         assert committed(client, "g", "t", is_stable=True) == (ErrorCode.NONE, -1)

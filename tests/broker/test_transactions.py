@@ -1,4 +1,4 @@
-"""Transactions as producers and readers meet them, in the flow before KIP-890 and in the one since."""
+"""Transactions as seen by producers and readers, before and since KIP-890."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_transactional_id_has_a_coordinator(client: RawClient) -> None:
 
 
 @both_flows
-def test_nothing_is_seen_before_the_commit_and_everything_after(client: RawClient, topic: str, flow: str) -> None:
+def test_records_become_visible_at_commit(client: RawClient, topic: str, flow: str) -> None:
     produce(client, topic, b"before")
     producer = Transactional(client, topic, flow)
     producer.write(topic, b"a", b"b")
@@ -52,7 +52,7 @@ def test_nothing_is_seen_before_the_commit_and_everything_after(client: RawClien
 
 
 @both_flows
-def test_what_is_aborted_is_named_by_its_first_offset(client: RawClient, topic: str, flow: str) -> None:
+def test_an_aborted_transaction_is_listed_with_its_first_offset(client: RawClient, topic: str, flow: str) -> None:
     producer = Transactional(client, topic, flow)
     producer.write(topic, b"a")
     producer.abort()
@@ -60,11 +60,11 @@ def test_what_is_aborted_is_named_by_its_first_offset(client: RawClient, topic: 
     assert [one.first_offset for one in data.aborted_transactions or ()] == [0]
     producer.write(topic, b"b")
     producer.commit()
-    # From behind the aborted one on there is nothing to leave out.
+    # After the aborted transaction there is nothing to filter.
     assert fetched(client, topic, offset=2).aborted_transactions == ()
 
 
-def test_aborted_transactions_are_told_in_the_order_they_began(client: RawClient, topic: str) -> None:
+def test_aborted_transactions_are_listed_in_order_of_their_start(client: RawClient, topic: str) -> None:
     first, second, third = (Transactional(client, f"{topic}-{number}") for number in range(3))
     for one in (first, second, third):
         one.write(topic, one.id.encode())
@@ -76,7 +76,7 @@ def test_aborted_transactions_are_told_in_the_order_they_began(client: RawClient
 
 
 @both_flows
-def test_a_reader_that_waits_is_woken_by_the_commit(
+def test_a_waiting_reader_is_woken_by_the_commit(
     client: RawClient, broker: ottla.Broker, topic: str, flow: str
 ) -> None:
     producer = Transactional(client, topic, flow)
@@ -88,7 +88,7 @@ def test_a_reader_that_waits_is_woken_by_the_commit(
     assert data.records
 
 
-def test_the_end_for_a_committed_reader_is_before_what_is_open(client: RawClient, topic: str) -> None:
+def test_the_latest_offset_for_read_committed_is_the_last_stable_offset(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
     produce(client, topic, b"x")
     producer.write(topic, b"a")
@@ -100,7 +100,7 @@ def test_the_end_for_a_committed_reader_is_before_what_is_open(client: RawClient
 
 
 @both_flows
-def test_a_successor_fences_whoever_had_the_id(client: RawClient, topic: str, flow: str) -> None:
+def test_a_new_producer_fences_its_predecessor(client: RawClient, topic: str, flow: str) -> None:
     zombie = Transactional(client, topic, flow)
     zombie.write(topic, b"zombie")
     successor = Transactional(client, topic, flow)
@@ -117,21 +117,21 @@ def test_a_successor_fences_whoever_had_the_id(client: RawClient, topic: str, fl
     assert len(data.aborted_transactions or ()) == 1
 
 
-def test_an_old_producer_has_to_name_its_partitions(client: RawClient, topic: str) -> None:
+def test_before_kip_890_partitions_must_be_added_first(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
     assert producer.send(topic, b"a", version=9) == ErrorCode.INVALID_TXN_STATE
     assert producer.send(topic, b"a", version=11) == ErrorCode.TRANSACTION_ABORTABLE
     assert fetched(client, topic).high_watermark == 0
 
 
-def test_after_the_end_nothing_is_added_to_a_transaction(client: RawClient, topic: str) -> None:
+def test_a_transaction_accepts_nothing_after_its_end(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
     producer.write(topic, b"a")
     producer.commit()
     assert producer.send(topic, b"late") == ErrorCode.INVALID_TXN_STATE
 
 
-def test_of_unknown_partitions_none_is_added(client: RawClient, topic: str) -> None:
+def test_if_one_partition_is_unknown_none_is_added(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=topic,
@@ -152,7 +152,7 @@ def test_of_unknown_partitions_none_is_added(client: RawClient, topic: str) -> N
     assert producer.end(is_commit=True) == ErrorCode.INVALID_TXN_STATE
 
 
-def test_brokers_may_ask_whether_a_partition_is_in_a_transaction(client: RawClient, topic: str) -> None:
+def test_brokers_can_verify_that_a_partition_is_in_a_transaction(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
 
     def verified(*, verify_only: bool) -> int:
@@ -172,18 +172,18 @@ def test_brokers_may_ask_whether_a_partition_is_in_a_transaction(client: RawClie
 
 
 @pytest.mark.parametrize("timeout_ms", [0, 900_001])
-def test_a_timeout_beyond_what_is_allowed_is_refused(client: RawClient, name: str, timeout_ms: int) -> None:
+def test_a_timeout_above_the_maximum_is_refused(client: RawClient, name: str, timeout_ms: int) -> None:
     answer = client.ask(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms))
     assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
-def test_half_an_identity_is_an_invalid_request(client: RawClient, name: str) -> None:
+def test_a_producer_id_without_an_epoch_is_an_invalid_request(client: RawClient, name: str) -> None:
     asked = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000, producer_id=5)
     assert client.ask(asked).error_code == ErrorCode.INVALID_REQUEST
 
 
 @both_flows
-def test_a_transaction_that_takes_too_long_is_aborted(
+def test_a_transaction_is_aborted_at_its_timeout(
     client: RawClient, broker: ottla.Broker, topic: str, flow: str
 ) -> None:
     producer = Transactional(client, topic, flow, timeout_ms=300)
@@ -195,7 +195,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(
     assert producer.end(is_commit=True, version=3) == ErrorCode.PRODUCER_FENCED
 
 
-def test_a_new_producer_whose_transaction_was_aborted_goes_on_once_it_has_aborted_it(
+def test_a_producer_whose_transaction_timed_out_continues_after_aborting_it(
     client: RawClient, broker: ottla.Broker, topic: str
 ) -> None:
     producer = Transactional(client, topic, NEW, timeout_ms=1)
@@ -208,9 +208,7 @@ def test_a_new_producer_whose_transaction_was_aborted_goes_on_once_it_has_aborte
 
 
 @both_flows
-def test_a_topic_that_is_deleted_does_not_keep_the_others_from_the_commit(
-    client: RawClient, topic: str, flow: str
-) -> None:
+def test_a_deleted_topic_does_not_block_the_commit_of_the_others(client: RawClient, topic: str, flow: str) -> None:
     create_topic(client, f"{topic}-doomed")
     producer = Transactional(client, topic, flow)
     producer.write(f"{topic}-doomed", b"x")
@@ -222,9 +220,7 @@ def test_a_topic_that_is_deleted_does_not_keep_the_others_from_the_commit(
 
 @both_flows
 @pytest.mark.parametrize("flush", ["interval", "ack"])
-def test_a_restart_knows_what_is_open_and_what_has_ended(
-    tmp_path: Path, flow: str, flush: Literal["interval", "ack"]
-) -> None:
+def test_transaction_states_survive_a_restart(tmp_path: Path, flow: str, flush: Literal["interval", "ack"]) -> None:
     settings = Settings(log=LogConfig(flush=flush), net=NetConfig(port=0))
     with ottla.Broker(tmp_path, settings) as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client, "t")

@@ -1,4 +1,4 @@
-"""Requests with many entries: others are served in between, and the answers are the same."""
+"""Requests with many entries yield to others, and their responses are the same."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ LARGE: dict[str, tuple[Request, int]] = {
 
 @pytest.fixture(scope="module")
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Request, int], tuple[Any, int]]]:
-    """A broker without a network; it is asked directly, and tells how often others could have been served."""
+    """A broker without a network, called directly; counts how often other requests could have been served."""
     with asyncio.Runner() as runner:
         config = replace(Settings().broker, data_dir=tmp_path_factory.mktemp("idle"), auto_create_topics=False)
         settings = Settings(broker=config, net=replace(Settings().net, port=0))
@@ -220,7 +220,7 @@ async def answered(broker: Broker, request: Request, version: int) -> tuple[Any,
 
 
 @pytest.mark.parametrize(("request_", "version"), LARGE.values(), ids=LARGE)
-def test_others_are_served_while_a_long_request_is_answered(
+def test_a_long_request_yields_to_others(
     idle: Callable[[Request, int], tuple[Any, int]],
     monkeypatch: pytest.MonkeyPatch,
     request_: Request,
@@ -235,7 +235,7 @@ def test_others_are_served_while_a_long_request_is_answered(
     assert in_turns == at_once
 
 
-def test_a_turn_is_over_after_a_while_and_then_another_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_ends_after_its_time_slice_and_another_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
     monkeypatch.setattr(turns, "monotonic", lambda: now_s)
     ours = turns.Turns()
@@ -247,7 +247,7 @@ def test_a_turn_is_over_after_a_while_and_then_another_begins(monkeypatch: pytes
     assert ours.are_over()
 
 
-# The ways of many partitions are other ways than those of a few
+# Requests with many partitions take other code paths than those with few
 
 
 def test_records_for_many_partitions_arrive_in_each(client: RawClient, name: str) -> None:
@@ -262,7 +262,7 @@ def test_records_for_many_partitions_arrive_in_each(client: RawClient, name: str
     assert values_in(client, name, partition=ENOUGH - 1) == [b"%d" % (ENOUGH - 1)] * 2
 
 
-def test_records_for_many_partitions_are_on_the_disk_before_they_are_acknowledged(tmp_path: Path) -> None:
+def test_records_for_many_partitions_are_synced_before_they_are_acknowledged(tmp_path: Path) -> None:
     settings = Settings(net=replace(Settings().net, port=0), log=replace(Settings().log, flush="ack"))
     with ottla.Broker(tmp_path, settings) as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client, "many", partitions=ENOUGH)
@@ -284,16 +284,14 @@ def test_a_fetch_of_many_partitions_waits_for_any_of_them(broker: ottla.Broker, 
     ask_until(client, lambda: not any(part.waits for part in broker.broker.topics.by_name[name].partitions))
 
 
-def test_a_fetch_of_many_partitions_ends_when_its_time_is_over(client: RawClient, name: str) -> None:
+def test_a_fetch_of_many_partitions_ends_at_its_timeout(client: RawClient, name: str) -> None:
     create_topic(client, name, partitions=ENOUGH)
     [topic] = client.ask(fetch_many(name, ENOUGH, max_wait_ms=10), NAMES_UNTIL["fetch"]).responses
     assert {part.error_code for part in topic.partitions} == {ErrorCode.NONE}
     assert not any(part.records for part in topic.partitions)
 
 
-def test_a_commit_of_very_many_offsets_is_made_in_pieces(
-    client: RawClient, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_of_very_many_offsets_is_split(client: RawClient, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from ottla.broker.handlers import group_offsets  # noqa: PLC0415 - the handler, as a broker imports it
 
     monkeypatch.setattr(group_offsets, "_COMMITTED_AT_ONCE", 100)

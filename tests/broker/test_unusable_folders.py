@@ -1,4 +1,4 @@
-"""A folder of one partition that the disk does not let go or does not show: all others are served."""
+"""A partition folder that cannot be read or moved affects only that partition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _produce(client: RawClient, topic: str) -> int:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """Of a broker that has stopped, with the topics `kept` and `other`."""
+    """The data folder of a stopped broker with the topics `kept` and `other`."""
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         for topic in ("kept", "other"):
             create_topic(client, topic)
@@ -32,7 +32,7 @@ def data_dir(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_broker_starts_although_a_folder_of_no_topic_cannot_be_set_aside(
+def test_a_broker_starts_although_a_stray_folder_cannot_be_moved(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (data_dir / "gone-0").mkdir()
@@ -49,7 +49,7 @@ def test_a_broker_starts_although_a_folder_of_no_topic_cannot_be_set_aside(
         assert _produce(client, "kept") == ErrorCode.NONE
 
 
-def test_a_folder_whose_topic_id_cannot_be_read_costs_that_partition_alone(data_dir: Path) -> None:
+def test_an_unreadable_topic_id_takes_only_that_partition_offline(data_dir: Path) -> None:
     metadata = data_dir / "other-0" / "partition.metadata"
     metadata.unlink()
     metadata.symlink_to(metadata)  # ELOOP
@@ -59,7 +59,7 @@ def test_a_folder_whose_topic_id_cannot_be_read_costs_that_partition_alone(data_
         assert _produce(client, "other") == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_folder_of_another_topic_of_the_same_name_costs_that_partition_alone(data_dir: Path) -> None:
+def test_a_folder_with_another_topic_id_takes_only_that_partition_offline(data_dir: Path) -> None:
     metadata = data_dir / "other-0" / "partition.metadata"
     metadata.write_text("version: 0\ntopic_id: AAAAAAAAQACAAAAAAAAAAQ")
 

@@ -31,7 +31,7 @@ _COMMIT: Final = {OLD: 3, NEW: 5}
 
 
 class Transactional:
-    """`flow` is old where partitions have to be added and epochs stay, new from KIP-890 on."""
+    """`flow` "old": partitions must be added and epochs stay the same; "new": since KIP-890."""
 
     def __init__(self, client: RawClient, transactional_id: str, flow: str = OLD, timeout_ms: int = 60_000) -> None:
         self.client = client
@@ -55,7 +55,7 @@ class Transactional:
         return answer.results_by_partition[0].partition_error_code
 
     def send(self, topic: str, *values: bytes, partition: int = 0, version: int | None = None) -> int:
-        """Produce, whatever comes of it."""
+        """Produce; the response may be an error."""
         builder = BatchBuilder()
         for value in values:
             builder.append(time.time_ns() // 1_000_000, None, value)
@@ -134,7 +134,7 @@ def fetched(client: RawClient, topic: str, offset: int = 0) -> PartitionData:
 
 
 def visible(client: RawClient, topic: str) -> list[bytes | None]:
-    """What a read_committed reader gets who leaves out what it is told to."""
+    """Values read with read_committed, without those of aborted transactions."""
     data = fetched(client, topic)
     aborted = {(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()}
     return [value for offset, value in _values(data) if not any(first <= offset for _, first in aborted)]

@@ -1,4 +1,4 @@
-"""A broker in this process, and the commands in this process too: as fast as a call."""
+"""Runs the broker and the commands in this process, as fast as function calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Cli:
-    """`cli("topic", "list")`, against the broker that it was made for."""
+    """Runs commands such as `cli("topic", "list")` against its broker."""
 
     def __init__(self, servers: str) -> None:
         self.servers = servers
@@ -39,7 +39,7 @@ class Cli:
         return json.loads(self(*arguments, "-o", "json").stdout)
 
     def refuses(self, *arguments: str, exit_code: int, given: str = "") -> str:
-        """The one sentence that says why."""
+        """The one-line error message."""
         done = self(*arguments, exit_code=exit_code, given=given)
         assert done.stderr.count("\n") == 1, done.stderr
         return done.stderr.removeprefix("ottla: ").rstrip("\n")
@@ -53,7 +53,7 @@ def running_broker() -> Iterator[ottla.Broker]:
 
 @pytest.fixture
 def cli(running_broker: ottla.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """In an empty folder, with nothing set that is not said."""
+    """In an empty folder, without settings from the environment."""
     monkeypatch.chdir(tmp_path)
     for variable in [name for name in os.environ if name.startswith("OTTLA_")]:
         monkeypatch.delenv(variable)
@@ -62,5 +62,5 @@ def cli(running_broker: ottla.Broker, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """A name for what a test creates, which no other test of its file uses."""
+    """A name that no other test of the file uses."""
     return str(request.node.name).replace("[", ".").replace("]", "")[:200]

@@ -34,7 +34,7 @@ class Serve:
         self.environment = environment
 
     def start(self) -> subprocess.Popen[str]:
-        """Without waiting until it is ready."""
+        """Start it without waiting until it is ready."""
         self.ready_file.unlink(missing_ok=True)
         port = [] if "--listener" in self._arguments else ["--port", "0"]
         given = [*port, "--http-port", "-1", "--data-dir", self.data_dir, "--ready-file", self.ready_file]
@@ -78,13 +78,13 @@ class Serve:
         return self.process.wait(PATIENCE_S)
 
     def output(self) -> tuple[str, str]:
-        """What it said, once it has ended."""
+        """Its output, once it has ended."""
         out, err = self.process.communicate(timeout=PATIENCE_S)
         return out, err
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
-    """Serve for as long as it lasts, which should not be long: exit code, output, errors."""
+    """Run `ottla serve` until it exits by itself: exit code, output, errors."""
     serve = Serve(folder, *arguments, **environment)
     process = serve.start()
     out, err = serve.output()

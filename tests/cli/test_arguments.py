@@ -7,7 +7,7 @@ from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
 
 
-def test_pairs_may_hold_more_signs_of_equality() -> None:
+def test_the_value_of_a_pair_may_contain_equals_signs() -> None:
     assert pairs("--set", ["a=1", "b=x=y", "c="]) == {"a": "1", "b": "x=y", "c": ""}
 
 
@@ -17,18 +17,18 @@ def test_a_pair_without_a_name_or_a_value_is_refused(text: str) -> None:
         pairs("--set", [text])
 
 
-def test_partitions_are_gathered_by_topic_and_the_whole_topic_wins() -> None:
+def test_partitions_are_grouped_by_topic_and_the_whole_topic_wins() -> None:
     given = ["a:2,0", "a:1", "b", "c:1", "c", "c:2"]
     assert topics_and_partitions("-t", given) == {"a": [0, 1, 2], "b": None, "c": None}
 
 
 @pytest.mark.parametrize("text", ["", ":1", "a:", "a:x", "a:1,", "a:-1", "a:1:2"])
-def test_anything_else_is_no_topic(text: str) -> None:
+def test_anything_else_is_not_a_topic(text: str) -> None:
     with pytest.raises(ConfigError, match="-t: expected TOPIC or TOPIC:0,1,2, got "):
         topics_and_partitions("-t", [text])
 
 
-def test_a_partition_that_is_not_there_is_refused_and_those_that_are_are_named() -> None:
+def test_an_unknown_partition_is_refused_and_the_existing_ones_are_listed() -> None:
     assert existing({"a": None, "b": [1]}, {"a": [0], "b": [0, 1]}) == [TopicPartition("a", 0), TopicPartition("b", 1)]
     with pytest.raises(ConfigError, match="topic 'b' has no partition 2; it has 2: 0 to 1"):
         existing({"b": [2]}, {"b": [0, 1]})

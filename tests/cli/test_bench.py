@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .conftest import Cli
 
 
-def test_all_messages_go_in_and_come_back_and_the_topic_is_gone(cli: Cli) -> None:
+def test_all_messages_are_produced_and_consumed_and_the_topic_is_deleted(cli: Cli) -> None:
     produced, consumed, acknowledged, received = cli.json(
         "bench", "-n", "500", "--rate", "5000", "--seconds", "20", "--size", "64", "-p", "3"
     )
@@ -27,7 +27,7 @@ def test_it_stops_when_its_time_is_up(cli: Cli) -> None:
     assert produced["messages"] < 1_000_000_000
 
 
-def test_a_topic_of_ones_own_is_written_to_and_stays(cli: Cli, name: str) -> None:
+def test_a_given_topic_is_written_to_and_kept(cli: Cli, name: str) -> None:
     cli("topic", "create", name, "-p", "2")
     cli("produce", name, given="before\n")
     arguments = ("bench", "--topic", name, "-n", "10", "--rate", "100", "--acks", "0", "--compression", "lz4")
@@ -37,7 +37,7 @@ def test_a_topic_of_ones_own_is_written_to_and_stays(cli: Cli, name: str) -> Non
     assert described["messages"] == 21
 
 
-def test_values_are_the_same_each_time_and_of_the_size_that_was_asked_for() -> None:
+def test_values_are_reproducible_and_of_the_requested_size() -> None:
     load = Load("t", 10, 1, 99, 1, {})
     assert load.values() == load.values()
     assert {len(value) for value in load.values()} == {99}
@@ -53,5 +53,5 @@ def test_values_are_the_same_each_time_and_of_the_size_that_was_asked_for() -> N
         (["--topic", "not/there"], 1, "topic 'not/there': INVALID_TOPIC_EXCEPTION"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
+def test_invalid_usage_is_a_one_line_error(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
     assert cli.refuses("bench", *arguments, exit_code=exit_code).startswith(sentence)

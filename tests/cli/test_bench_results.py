@@ -6,11 +6,11 @@ from ottla.cli.benchmark.results import COLUMNS, Measured, percentile
 
 
 @pytest.mark.parametrize(("percent", "value"), [(50, 50), (90, 90), (99, 99), (99.9, 100), (100, 100), (0, 1)])
-def test_a_percentile_is_the_smallest_value_that_so_many_are_not_above(percent: float, value: int) -> None:
+def test_a_percentile_is_the_smallest_value_not_exceeded_by_that_share(percent: float, value: int) -> None:
     assert percentile(range(1, 101), percent) == value
 
 
-def test_one_value_is_every_percentile_and_none_is_none() -> None:
+def test_one_value_is_every_percentile_and_no_values_have_none() -> None:
     assert percentile([7], 50) == percentile([7], 99.9) == 7
     assert percentile([], 50) is None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.testing.ephemeral_cluster import EphemeralCluster
 
 
-def test_the_status_names_replicas_whose_disk_failed_and_not_those_of_nodes_that_are_away() -> None:
+def test_the_status_lists_replicas_on_failed_disks_but_not_those_of_absent_nodes() -> None:
     brokers = [BrokerAddress(1, "h", 1), BrokerAddress(2, "h", 2)]
     partitions = {TopicPartition("a", 0): PartitionView(1, 0, (1, 2, 3), (1,), offline=(2, 3))}
 
@@ -27,7 +27,7 @@ def test_the_status_names_replicas_whose_disk_failed_and_not_those_of_nodes_that
     assert [row["offline"] for row in status_rows(brokers, 1, partitions)] == [0, 1, 1]
 
 
-def test_what_is_wrong_with_a_cluster_is_counted() -> None:
+def test_the_problems_of_a_cluster_are_counted() -> None:
     well = PartitionView(0, 0, (0, 1), (0, 1))
     lagging = PartitionView(0, 0, (0, 1), (0,))
     leaderless = PartitionView(-1, 0, (1,), (1,))
@@ -90,7 +90,7 @@ def replicas(cli: Cli, topic: str) -> list[list[int]]:
     return [row["replicas"] for row in cli.json("topic", "describe", topic)[0]["partitions"]]
 
 
-def test_partitions_are_moved_spread_and_drained(
+def test_partitions_are_moved_balanced_and_drained(
     ottla_cluster: EphemeralCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -135,7 +135,7 @@ def test_the_status_of_a_cluster_fails_while_a_partition_has_no_leader(
         (["--cancel", "--throttle", "5"], "--throttle needs --to or --over"),
     ],
 )
-def test_a_move_that_is_not_clear_is_refused(cli: Cli, arguments: list[str], sentence: str) -> None:
+def test_an_ambiguous_move_is_refused(cli: Cli, arguments: list[str], sentence: str) -> None:
     assert cli.refuses("cluster", "reassign", *arguments, exit_code=2).startswith(sentence)
 
 
@@ -150,5 +150,5 @@ def test_a_move_that_is_not_clear_is_refused(cli: Cli, arguments: list[str], sen
         (["alter", "0", "--set", "log.retention.ms=soon"], 1, "cannot alter broker '0': "),
     ],
 )
-def test_what_cannot_be_is_one_sentence(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
+def test_invalid_usage_is_a_one_line_error(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
     assert cli.refuses("cluster", "configs", *arguments, exit_code=exit_code).startswith(sentence)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def complete(cli: Cli, words: str) -> list[str]:
-    """What is offered for the last of the words."""
+    """The completions offered for the last word."""
     count = len(words.split(" ")) - 1
     done = cli(_OTTLA_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(count))
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_one_that_the_shell_takes(cli: Cli, tmp_path: Path, shell: str) -> None:
+def test_the_shell_accepts_the_script(cli: Cli, tmp_path: Path, shell: str) -> None:
     script = tmp_path / "script"
     script.write_text(cli("completion", shell).stdout)
     assert "_OTTLA_COMPLETE" in script.read_text()
@@ -36,10 +36,10 @@ def test_commands_verbs_and_options_are_completed(cli: Cli) -> None:
     assert complete(cli, "ottla topic list -o ") == ["table", "json"]
 
 
-def test_brokers_are_completed_by_the_names_they_have_in_the_configuration(cli: Cli, tmp_path: Path) -> None:
+def test_brokers_are_completed_by_their_profile_names(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "ottla.toml").write_text('[brokers.prod]\nservers = "a"\n[brokers.test]\nservers = "b"\n')
     assert complete(cli, "ottla topic list --broker p") == ["prod"]
 
 
-def test_an_unknown_shell_is_refused_in_one_sentence(cli: Cli) -> None:
+def test_an_unknown_shell_is_a_one_line_error(cli: Cli) -> None:
     assert cli.refuses("completion", "tcsh", exit_code=2).startswith("invalid value for '{bash|zsh|fish}': 'tcsh'")

@@ -67,7 +67,7 @@ def test_every_value_is_shown_with_its_source_in_aligned_columns(home: Path) -> 
     ]
 
 
-def test_the_file_is_the_flag_or_else_the_variable_or_else_the_one_in_this_folder(home: Path) -> None:
+def test_the_file_comes_from_the_flag_then_the_variable_then_this_folder(home: Path) -> None:
     for number, name in enumerate(["flag.toml", "variable.toml", "ottla.toml"], 1):
         (home / name).write_text(f"[log]\nretention_ms = {number}\n")
 
@@ -80,7 +80,7 @@ def test_the_file_is_the_flag_or_else_the_variable_or_else_the_one_in_this_folde
     assert "ottla.toml:2" in by_folder.stdout
 
 
-def test_a_file_that_was_asked_for_must_exist(home: Path) -> None:
+def test_an_explicitly_named_file_must_exist(home: Path) -> None:
     expected = "ottla: no.toml: cannot be read: No such file or directory\n"
     by_flag = run("config", "show", "--config", "no.toml")
     by_variable = run("config", "show", OTTLA_CONFIG="no.toml")
@@ -92,7 +92,7 @@ def test_a_file_that_was_asked_for_must_exist(home: Path) -> None:
     assert (by_folder.exit_code, by_folder.stderr) == (2, expected.replace("no.toml", "ottla.toml"))
 
 
-def test_the_last_of_two_values_for_one_setting_counts() -> None:
+def test_the_last_of_two_values_for_a_setting_wins() -> None:
     shown = run("config", "show", "--set", "log.retention_ms=1", "--set", "log.retention_ms = 2s")
 
     assert "2000 (2s)" in shown.stdout
@@ -106,13 +106,13 @@ def test_the_last_of_two_values_for_one_setting_counts() -> None:
         (["--set", "log.segment_bytes=5"], "--set: log.segment_bytes must be at least 1024, got 5"),
     ],
 )
-def test_a_setting_that_cannot_be_used_is_one_sentence_and_exit_code_2(arguments: list[str], message: str) -> None:
+def test_an_invalid_setting_is_a_one_line_error_and_exit_code_2(arguments: list[str], message: str) -> None:
     shown = run("config", "show", *arguments)
 
     assert (shown.exit_code, shown.stderr, shown.stdout) == (2, f"ottla: {message}\n", "")
 
 
-def test_an_error_never_shows_what_was_set_without_a_name() -> None:
+def test_an_error_never_shows_a_value_given_without_a_name() -> None:
     assert "hunter2" not in run("config", "show", "--set", "log.disk_passwd hunter2").output
 
 
@@ -125,7 +125,7 @@ def test_a_secret_is_masked(flags: list[str]) -> None:
     assert "********" in shown.output
 
 
-def test_json_is_for_programs(home: Path) -> None:
+def test_json_output_has_every_setting(home: Path) -> None:
     (home / "ottla.toml").write_text('[log]\nfolder = "x"\n')
     shown = json.loads(run("config", "show", "-o", "json").stdout)
 
@@ -149,7 +149,7 @@ def test_verbose_adds_the_documentation_and_the_default() -> None:
     assert (entry["default"], entry["doc"]) == ("data", "Where it all is.")
 
 
-def test_the_example_documents_every_setting_and_changes_none(home: Path) -> None:
+def test_the_example_file_documents_every_setting_and_changes_none(home: Path) -> None:
     example = run("config", "example").stdout
 
     assert tomllib.loads(example) == {"log": {}}
@@ -162,12 +162,14 @@ def test_the_example_documents_every_setting_and_changes_none(home: Path) -> Non
 
 
 def uncommented(example: str) -> str:
-    """The example with each `#key = value` made effective; its documentation has a space behind the #."""
+    """The example with each `#key = value` uncommented; documentation has a space after the #."""
     lines = example.splitlines()
     return "\n".join(line[1:] if re.match(r"#\w", line) else line for line in lines)
 
 
-def test_the_real_example_is_complete_and_holds_the_real_defaults(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shipped_example_file_is_complete_and_has_the_real_defaults(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.undo()
     monkeypatch.chdir(home)
     real = cli_settings.sections()
@@ -178,8 +180,8 @@ def test_the_real_example_is_complete_and_holds_the_real_defaults(home: Path, mo
     assert {one.source.rpartition(":")[0] for one in settings.values} == {str(home / "all.toml")}
 
 
-def test_a_real_process_shows_its_settings_and_refuses_what_is_wrong() -> None:
-    # This test's folder is not the one that a relative PYTHONPATH was written in.
+def test_a_real_process_shows_its_settings_and_refuses_invalid_ones() -> None:
+    # A relative PYTHONPATH does not refer to this test's folder.
     environment = {**os.environ, "PYTHONPATH": str(Path(cli_settings.__file__).parents[2])}
 
     def ottla_process(*arguments: str) -> subprocess.CompletedProcess[str]:

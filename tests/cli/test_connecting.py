@@ -31,13 +31,13 @@ def reach(**given: Any) -> Reach:
     return reach_from({**NOTHING, **given})
 
 
-def test_without_anything_said_it_is_the_usual_address_and_no_security() -> None:
+def test_the_default_is_the_usual_address_without_security() -> None:
     usual = reach()
     assert (usual.servers, usual.is_chosen, usual.security()) == (DEFAULT_SERVERS, False, None)
     assert reach(servers="a:1").is_chosen
 
 
-def test_options_of_the_command_are_left_to_it() -> None:
+def test_options_of_the_command_are_not_consumed() -> None:
     options = {**NOTHING, "output": "json"}
     reach_from(options)
     assert options == {"output": "json"}
@@ -51,17 +51,17 @@ def test_a_certificate_means_tls(folder: Path, option: str) -> None:
     assert security.tls is True
 
 
-def test_no_name_is_no_broker() -> None:
+def test_an_empty_name_is_refused() -> None:
     with pytest.raises(ConfigError, match="--broker: expected host:port"):
         reach(servers=" ")
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
+def test_a_missing_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"--cert-file: there is no file c\.pem"):
         reach(cert_file="c.pem")
 
 
-def test_the_password_is_that_of_the_environment_then_of_the_profile_then_asked_for(
+def test_the_password_comes_from_the_environment_then_the_profile_then_a_prompt(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def password(**given: Any) -> str | None:
@@ -77,6 +77,6 @@ def test_the_password_is_that_of_the_environment_then_of_the_profile_then_asked_
     assert password(servers="prod") == password(user="bob") == "set"
 
 
-def test_a_user_without_a_way_to_log_in_is_refused() -> None:
+def test_a_user_without_a_mechanism_is_refused() -> None:
     with pytest.raises(ConfigError, match="username and password need a mechanism"):
         Reach(Profile(servers="a", user="ann", password="x")).security()

@@ -1,4 +1,4 @@
-"""What docs/command-line.md shows is what happens."""
+"""The examples in docs/command-line.md work as documented."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 60
 
 
 def run(command: str, servers: str, folder: Path) -> str:
-    """In a shell in which `ottla` is this one; what it prints, errors included."""
+    """Run in a shell where `ottla` is this version; returns the output including errors."""
     done = subprocess.run(
         ["bash", "-c", f'ottla() {{ "{sys.executable}" -m ottla "$@"; }}\n{command}'],
         cwd=folder,
@@ -34,7 +34,7 @@ def run(command: str, servers: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_the_examples_do_what_they_show(tmp_path: Path) -> None:
+def test_the_examples_print_the_documented_output(tmp_path: Path) -> None:
     assert len(examples()) > 20
     with ottla.Broker() as broker:
         for example in examples():
@@ -51,7 +51,7 @@ def test_every_command_and_every_key_of_a_profile_is_documented() -> None:
     assert "\n".join(rows) in text
 
 
-def test_an_output_is_compared_line_by_line_but_for_the_dots() -> None:
+def test_output_is_compared_line_by_line_except_for_ellipses() -> None:
     documented = "a … c\n…\nend 1.0\n"
     assert is_as_documented("a b c\nx\ny\nend 1.0\n", documented)
     assert is_as_documented("a  c\nend 1.0\n", documented)

@@ -20,14 +20,14 @@ def findings(cli: Cli, *arguments: str, exit_code: int) -> dict[str, dict[str, s
     return {finding["subject"]: finding for finding in json.loads(done.stdout)}
 
 
-def test_all_is_looked_at_and_a_broker_that_is_well_is_found_well(cli: Cli, tmp_path: Path) -> None:
+def test_every_check_passes_for_a_healthy_broker(cli: Cli, tmp_path: Path) -> None:
     found = findings(cli, exit_code=0)
     assert list(found) == ["python", "codecs", "java", "file limit", "disk", "clock", "broker", "broker 0"]
     assert found["broker 0"]["judgement"] == "ok"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_something_wrong_ends_it_with_1_and_says_how_to_fix_it(cli: Cli, tmp_path: Path) -> None:
+def test_a_failed_check_exits_with_1_and_says_how_to_fix_it(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
@@ -38,7 +38,7 @@ def test_something_wrong_ends_it_with_1_and_says_how_to_fix_it(cli: Cli, tmp_pat
     assert done.stderr == "ottla: 2 things are wrong\n"
 
 
-def test_a_configuration_that_cannot_be_used_does_not_keep_it_from_the_rest(cli: Cli, tmp_path: Path) -> None:
+def test_an_invalid_configuration_does_not_stop_the_other_checks(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "ottla.toml").write_text("[log]\nsegment_byte = 1\n")
     done = cli("doctor", "-o", "json", exit_code=1)
     found = {finding["subject"]: finding for finding in json.loads(done.stdout)}
@@ -46,7 +46,7 @@ def test_a_configuration_that_cannot_be_used_does_not_keep_it_from_the_rest(cli:
     assert "disk" in found
 
 
-def test_nobody_at_the_address_that_was_named_is_wrong(cli: Cli) -> None:
+def test_an_unreachable_named_broker_is_an_error(cli: Cli) -> None:
     assert findings(cli, "-b", "127.0.0.1:1", exit_code=1)["broker"]["judgement"] == "wrong"
 
 

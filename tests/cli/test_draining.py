@@ -1,4 +1,4 @@
-"""Where the partitions of nodes go that are to hold none."""
+"""Draining nodes: where their partitions go."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def partitions(*replicas: tuple[int, ...]) -> dict[TopicPartition, PartitionView
     }
 
 
-def test_of_two_that_leave_together_neither_gets_what_the_other_had() -> None:
+def test_nodes_drained_together_do_not_get_each_others_partitions() -> None:
     moves = plan(partitions((1,), (2,), (0,), (1, 2)), brokers(0, 1, 2, 3), [1, 2])
 
     assert moves == {
@@ -31,6 +31,6 @@ def test_of_two_that_leave_together_neither_gets_what_the_other_had() -> None:
     }
 
 
-def test_a_partition_that_would_have_too_few_nodes_is_refused() -> None:
+def test_draining_is_refused_if_too_few_nodes_remain() -> None:
     with pytest.raises(OttlaError, match="t-0 is on every other node already"):
         plan(partitions((1, 0)), brokers(0, 1), [1])

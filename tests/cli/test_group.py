@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def group(cli: Cli, name: str) -> str:
-    """Of the same name as its topic, of whose 10 messages in each of two partitions it has read all of the first."""
+    """A group named like its topic; it has read all 10 messages of the first of two partitions."""
     cli("topic", "create", name, "-p", "2")
     lines = "".join(f'{{"value": {n}, "partition": {n % 2}, "timestamp": {n // 2 * 1000}}}\n' for n in range(20))
     cli("produce", name, "-f", "json", given=lines)
@@ -43,7 +43,7 @@ def test_a_group_is_listed_described_and_deleted(cli: Cli, group: str) -> None:
     assert "GROUP_ID_NOT_FOUND" in cli.refuses("group", "describe", group, exit_code=1)
 
 
-def test_members_are_shown_with_what_they_read_and_how_far_behind_they_are(cli: Cli, group: str) -> None:
+def test_members_are_shown_with_their_partitions_and_lag(cli: Cli, group: str) -> None:
     def describe() -> tuple[str, Any]:
         return cli("group", "describe", group).stdout, cli.json("group", "describe", group)[0]
 
@@ -89,12 +89,14 @@ def test_a_reset_is_a_preview_until_it_is_executed(cli: Cli, group: str) -> None
         (["--shift-by", "-400"], {0: 0}),
     ],
 )
-def test_a_group_is_reset_to_where_it_is_said(cli: Cli, group: str, where: list[str], expected: dict[int, int]) -> None:
+def test_a_group_is_reset_to_the_given_position(
+    cli: Cli, group: str, where: list[str], expected: dict[int, int]
+) -> None:
     cli("group", "reset-offsets", group, *where, "-t", group, "--execute")
     assert offsets(cli, group) == expected
 
 
-def test_offsets_go_to_a_file_and_come_back(cli: Cli, group: str, tmp_path: Path) -> None:
+def test_offsets_are_exported_to_a_file_and_imported(cli: Cli, group: str, tmp_path: Path) -> None:
     cli("group", "reset-offsets", group, "--to", "3", "-t", f"{group}:1", "--execute")
     exported = cli("group", "export-offsets", group).stdout
     assert exported == f"{group},0,10\n{group},1,3\n"
@@ -106,13 +108,13 @@ def test_offsets_go_to_a_file_and_come_back(cli: Cli, group: str, tmp_path: Path
     assert offsets(cli, group) == {0: 10, 1: 3}
 
 
-def test_offsets_are_forgotten_where_it_is_said(cli: Cli, group: str) -> None:
+def test_offsets_of_given_topics_are_deleted(cli: Cli, group: str) -> None:
     cli("group", "reset-offsets", group, "--to", "3", "-t", group, "--execute")
     assert cli("group", "delete-offsets", group, "-t", f"{group}:0", "-y").stdout == f"{group}-0 forgotten\n"
     assert offsets(cli, group) == {1: 3}
 
 
-def test_a_group_that_is_being_read_is_not_reset(cli: Cli, group: str) -> None:
+def test_an_active_group_is_not_reset(cli: Cli, group: str) -> None:
     def reset() -> tuple[str, str]:
         previewed = cli("group", "reset-offsets", group, "--to", "earliest").stderr
         refused = cli("group", "reset-offsets", group, "--to", "earliest", "--execute", exit_code=1).stderr
@@ -133,7 +135,7 @@ def test_a_group_that_is_being_read_is_not_reset(cli: Cli, group: str) -> None:
     assert offsets(cli, group) == {0: 10}
 
 
-def test_deleting_asks_first(cli: Cli, group: str) -> None:
+def test_deleting_asks_for_confirmation(cli: Cli, group: str) -> None:
     assert "nothing was changed" in cli("group", "delete", group, given="n\n", exit_code=1).stderr
     assert "nothing was changed" in cli("group", "delete-offsets", group, "-t", group, given="n\n", exit_code=1).stderr
     assert offsets(cli, group) == {0: 10}
@@ -159,11 +161,11 @@ def test_deleting_asks_first(cli: Cli, group: str) -> None:
         (["delete-offsets", "g", "-y"], 2, "missing option '-t' / '--topic'"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
+def test_invalid_usage_is_a_one_line_error(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
     assert cli.refuses("group", *arguments, exit_code=exit_code).startswith(sentence)
 
 
-def test_a_file_that_holds_no_offsets_is_refused(cli: Cli, tmp_path: Path) -> None:
+def test_a_file_without_offsets_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "o.csv").write_bytes(b"\xff")
     assert cli.refuses("group", "reset-offsets", "g", "--from-file", "o.csv", exit_code=2).endswith("read as text")
     (tmp_path / "o.csv").write_text("orders,0\n")
@@ -205,7 +207,7 @@ def test_a_share_group_is_described_with_its_members_and_lag(cli: Cli, group: st
 
 @pytest.fixture
 def shared(cli: Cli, group: str) -> str:
-    """A share group without members that is done with the first two records of partition 0 of the topic `group`."""
+    """An empty share group that has acknowledged the first two records of partition 0 of the topic `group`."""
     name = f"{group}-shared"
     with sharing(cli, name, group) as member:
         assert member.acknowledge(0, 1, ACCEPT) == 0
@@ -216,7 +218,7 @@ def shared(cli: Cli, group: str) -> str:
     return name
 
 
-def test_a_share_group_is_reset_as_any_other(cli: Cli, shared: str, tmp_path: Path) -> None:
+def test_a_share_group_is_reset_like_any_other(cli: Cli, shared: str, tmp_path: Path) -> None:
     before = tmp_path / "before.csv"
     cli("group", "export-offsets", shared, "--file", str(before))
     cli("group", "reset-offsets", shared, "--to", "latest")
@@ -229,8 +231,8 @@ def test_a_share_group_is_reset_as_any_other(cli: Cli, shared: str, tmp_path: Pa
     assert offsets(cli, shared) == {0: 2, 1: 0}
 
 
-def test_a_share_group_forgets_whole_topics(cli: Cli, group: str, shared: str) -> None:
+def test_share_group_offsets_are_deleted_by_topic(cli: Cli, group: str, shared: str) -> None:
     refused = cli.refuses("group", "delete-offsets", shared, "-t", f"{group}:0", "-y", exit_code=2)
-    assert "it forgets whole topics only" in refused
+    assert "only whole topics can be deleted" in refused
     assert cli("group", "delete-offsets", shared, "-t", group, "-y").stdout == f"{group} forgotten\n"
     assert offsets(cli, shared) == {}

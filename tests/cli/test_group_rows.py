@@ -11,7 +11,7 @@ A, B, C = (TopicPartition("t", index) for index in range(3))
 ANN = GroupMemberDescription("ann-1", None, "ann", "/10.0.0.1", frozenset({A, B}))
 
 
-def test_lag_is_what_was_not_read_yet_and_never_negative() -> None:
+def test_lag_is_the_number_of_unread_records_and_never_negative() -> None:
     assert lag_row(A, 3, Bounds(0, 10), None)["lag"] == 7
     assert lag_row(A, 12, Bounds(0, 10), None)["lag"] == 0
 
@@ -22,7 +22,7 @@ def test_lag_is_unknown_without_a_committed_offset_or_without_an_end() -> None:
     assert lag_row(A, 3, gone, None)["lag"] is None
 
 
-def test_a_group_is_shown_with_all_it_committed_and_all_its_members_have() -> None:
+def test_a_group_is_shown_with_all_committed_offsets_and_assignments() -> None:
     about = GroupDescription("g", "Stable", "consumer", "range", 0, (ANN,))
     described = DescribedGroup(about, {A: 4, C: 1}, {A: Bounds(0, 10), B: Bounds(0, 5), C: Bounds(0, 2)})
 

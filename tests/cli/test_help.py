@@ -1,4 +1,4 @@
-"""Every verb says what it does, and its examples are possible."""
+"""Every command has help with valid examples."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_help_shows_examples(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(("path", "example"), list(examples()))
-def test_an_example_is_understood(
+def test_every_example_parses(
     path: tuple[str, ...], example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -117,7 +117,7 @@ def test_every_listing_can_be_json() -> None:
     assert {path for path, verb in VERBS.items() if _has(verb, "-o")} == LISTING
 
 
-def test_everything_that_destroys_asks_first() -> None:
+def test_every_destructive_command_asks_for_confirmation() -> None:
     assert {path for path, verb in VERBS.items() if _has(verb, "--yes")} == DESTROYING
 
 
@@ -125,13 +125,13 @@ def _has(verb: click.Command, option: str) -> bool:
     return any(option in parameter.opts for parameter in verb.params)
 
 
-def test_a_group_says_a_whole_sentence_of_each_of_its_commands() -> None:
+def test_every_command_in_a_listing_has_a_whole_sentence() -> None:
     shown = CliRunner().invoke(program, ["queue", "--help"]).stdout
     assert "one per line, and commit." in " ".join(shown.split())
     assert "..." not in shown.partition("Commands:")[2]
 
 
-def test_a_command_that_there_is_not_is_guessed_at() -> None:
+def test_an_unknown_command_gets_a_suggestion() -> None:
     refused = CliRunner().invoke(program, ["serv"], prog_name="ottla")
     assert refused.exit_code == 2
     assert refused.stderr.startswith("ottla: no such command serv (did you mean serve?); see ")

@@ -43,13 +43,13 @@ def rows(cli: Cli, *arguments: str) -> dict[Any, Any]:
     return {row["key"]: row for row in cli.json("keys", "status", "--data-dir", "d", *arguments)["keys"]}
 
 
-def test_a_key_file_is_made_once_and_for_its_owner(cli: Cli, key_file: Path) -> None:
+def test_a_key_file_is_created_once_and_readable_by_its_owner_only(cli: Cli, key_file: Path) -> None:
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert list(read_key_file(key_file).keys) == [1]
     assert "already exists" in cli.refuses("keys", "generate", "keys", exit_code=2)
 
 
-def test_a_key_can_be_printed_for_another_place(cli: Cli) -> None:
+def test_a_key_can_be_printed_instead_of_written(cli: Cli) -> None:
     printed = cli("keys", "generate", "--id", "7").stdout
 
     assert printed.splitlines()[1].startswith("7 ")
@@ -68,11 +68,11 @@ def test_rotation_adds_a_key(cli: Cli, key_file: Path) -> None:
     assert dict(second.keys).items() >= dict(first.keys).items()
 
 
-def test_only_a_file_is_rotated(cli: Cli) -> None:
+def test_only_a_key_file_can_be_rotated(cli: Cli) -> None:
     assert "only a key file" in cli.refuses("keys", "rotate", exit_code=2)
 
 
-def test_status_tells_what_each_key_has_encrypted(cli: Cli, key_file: Path, tmp_path: Path) -> None:
+def test_status_shows_how_much_each_key_has_encrypted(cli: Cli, key_file: Path, tmp_path: Path) -> None:
     fill(tmp_path / "d", None)
     plain = rows(cli)["none"]
     assert plain["segments"] > 0
@@ -94,7 +94,7 @@ def test_status_tells_what_each_key_has_encrypted(cli: Cli, key_file: Path, tmp_
     assert "remain to be re-encrypted with key 3" in said
 
 
-def test_status_names_what_is_left_in_plain(cli: Cli, tmp_path: Path) -> None:
+def test_status_lists_unencrypted_data(cli: Cli, tmp_path: Path) -> None:
     fill(tmp_path / "d", None)
     leftover = tmp_path / "d" / "orders-0" / "00000000000000000000.log.12.corrupt"
     leftover.write_bytes(b"plain")
@@ -107,7 +107,7 @@ def test_a_missing_folder_is_named(cli: Cli) -> None:
     assert "no data folder" in cli.refuses("keys", "status", "--data-dir", "nowhere", exit_code=1)
 
 
-def test_the_log_is_looked_at_with_the_key_alone(cli: Cli, key_file: Path, tmp_path: Path) -> None:
+def test_log_dump_needs_only_the_key(cli: Cli, key_file: Path, tmp_path: Path) -> None:
     fill(tmp_path / "d", key_file)
 
     for command in (("dump", "d/orders-0"), ("verify", "d")):
@@ -117,7 +117,7 @@ def test_the_log_is_looked_at_with_the_key_alone(cli: Cli, key_file: Path, tmp_p
     assert "segments are intact" in cli("log", "verify", "d", "--keys", "keys").stdout
 
 
-def test_verify_finds_what_was_tampered_with(cli: Cli, key_file: Path, tmp_path: Path) -> None:
+def test_verify_finds_tampered_data(cli: Cli, key_file: Path, tmp_path: Path) -> None:
     from ottla.records.checksum import crc32c
 
     fill(tmp_path / "d", key_file, values=1)

@@ -21,7 +21,9 @@ def kazoo(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
 
 
 @pytest.mark.parametrize(("level", "is_told"), [("info", False), ("warning", False), ("debug", True)])
-def test_attempts_to_reach_zookeeper_are_told_to_who_debugs(kazoo: logging.Logger, level: str, is_told: bool) -> None:
+def test_zookeeper_connection_attempts_are_logged_at_debug_level(
+    kazoo: logging.Logger, level: str, is_told: bool
+) -> None:
     kazoo.setLevel(logging.NOTSET)
     set_up_logging(level, "text")
 
@@ -29,7 +31,7 @@ def test_attempts_to_reach_zookeeper_are_told_to_who_debugs(kazoo: logging.Logge
     assert kazoo.isEnabledFor(logging.ERROR)
 
 
-def test_a_name_cannot_begin_a_line_of_its_own_or_speak_to_a_terminal() -> None:
+def test_a_name_cannot_forge_a_log_line_or_send_terminal_escapes() -> None:
     name = "t\n2026-01-01T00:00:00.000Z INFO forged\r\x1b[2J\x9b\u2028x"
     record = logging.makeLogRecord({"msg": "no topic %s", "args": (name,), "levelname": "INFO", "name": "x"})
     text = _TextFormatter(None).format(record)

@@ -18,7 +18,7 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_summary_of_a_command_is_its_own(name: str) -> None:
+def test_every_command_has_a_distinct_summary(name: str) -> None:
     command = program.get_command(click.Context(program), name)
 
     assert command is not None
@@ -34,7 +34,7 @@ def test_help_names_every_command(flag: str) -> None:
     assert all(f"  {name} " in shown.stdout for name in COMMANDS)
 
 
-def test_the_version_is_the_version() -> None:
+def test_the_version_option_prints_the_version() -> None:
     assert run("--version").stdout == f"ottla {__version__}\n"
 
 
@@ -52,7 +52,7 @@ def test_an_unknown_command_is_refused() -> None:
         (OttlaError("group \x1b[2J is\ngone"), 1, "ottla: group \\x1b[2J is\ngone\n"),
     ],
 )
-def test_an_error_on_purpose_is_one_sentence_without_a_traceback(
+def test_an_expected_error_is_one_line_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, error: OttlaError, exit_code: int, message: str
 ) -> None:
     @click.command()

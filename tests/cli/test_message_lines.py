@@ -37,7 +37,7 @@ def test_a_line_without_a_separator_is_refused() -> None:
         (b'{"value": "v", "topic": "t", "offset": 4}', Message(value=b"v")),
     ],
 )
-def test_a_json_line_says_what_the_message_is(line: bytes, message: Message) -> None:
+def test_a_json_line_is_parsed_into_a_message(line: bytes, message: Message) -> None:
     assert from_json(line) == message
 
 
@@ -60,7 +60,7 @@ def test_a_json_line_says_what_the_message_is(line: bytes, message: Message) -> 
         (b'{"value": "v", "timestamp": "soon"}', "is not a time"),
     ],
 )
-def test_a_json_line_that_makes_no_sense_is_refused_with_the_reason(line: bytes, problem: str) -> None:
+def test_an_invalid_json_line_is_refused_with_the_reason(line: bytes, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         from_json(line)
 
@@ -74,7 +74,7 @@ def test_a_json_line_that_makes_no_sense_is_refused_with_the_reason(line: bytes,
         record(headers=(("a", b"1"), ("a", b"2"))),
     ],
 )
-def test_what_is_consumed_as_json_can_be_produced_again(told: Any) -> None:
+def test_consumed_json_can_be_produced_again(told: Any) -> None:
     line = FORMATS_OUT["json"](told, b":")
 
     again = FORMATS_IN["json"](line, b":")
@@ -98,9 +98,9 @@ def test_a_record_can_be_written_in_several_ways(form: str, line: bytes) -> None
     assert FORMATS_OUT[form](told, b"=") == line
 
 
-def test_bytes_that_are_not_text_can_be_shown_all_the_same() -> None:
+def test_bytes_that_are_not_text_can_be_shown() -> None:
     assert FORMATS_OUT["full"](record(key=None, value=b"\xff"), b":").endswith(b"null: \\xff")
 
 
-def test_a_time_with_an_offset_is_that_moment() -> None:
+def test_a_time_with_a_utc_offset_is_that_instant() -> None:
     assert milliseconds("1970-01-01T01:00:00.5+01:00") == 500

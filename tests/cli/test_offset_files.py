@@ -12,7 +12,7 @@ PLACES = st.builds(TopicPartition, st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullma
 
 
 @given(st.dictionaries(PLACES, st.integers(0, 2**63 - 1), min_size=1))
-def test_what_is_written_is_read_back(offsets: dict[TopicPartition, int]) -> None:
+def test_written_offsets_are_read_back(offsets: dict[TopicPartition, int]) -> None:
     assert from_lines(to_lines(offsets).splitlines(), "f") == offsets
 
 
@@ -31,7 +31,7 @@ def test_lines_are_in_order_and_as_kafka_writes_them() -> None:
         ([], "f holds no offsets; expected lines such as orders,0,42"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_line(lines: list[str], problem: str) -> None:
+def test_an_invalid_line_is_reported_with_its_number(lines: list[str], problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         from_lines(lines, "f")
     assert str(refused.value) == problem

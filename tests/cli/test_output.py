@@ -22,13 +22,13 @@ class Terminal(io.StringIO):
         (io.StringIO(), {}, False),
     ],
 )
-def test_colours_are_for_terminals_and_for_those_who_do_not_mind(
+def test_colours_are_used_on_terminals_unless_disabled(
     stream: io.StringIO, environment: dict[str, str], *, expected: bool
 ) -> None:
     assert is_coloured(stream, environment) is expected
 
 
-def test_text_is_painted_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_coloured_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert painted("x", Terminal(), fg="red") == "\x1b[31mx\x1b[0m"

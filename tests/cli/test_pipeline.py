@@ -1,4 +1,4 @@
-"""`ottla pipeline` as far as it needs no Spark."""
+"""`ottla pipeline` commands that do not need Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILE = '[source.orders]\nschema = "id bigint"\n[sink.table]\nkind = "parquet"\np
 def broker() -> Iterator[str]:
     with ottla.Broker() as running:
         yield running.bootstrap_servers
-        # It is one for the whole process, and would go on looking for this broker.
+        # It is shared by the whole process, and would keep looking for this broker.
         while link._links:
             link._links.popitem()[1].close()
 
@@ -48,7 +48,7 @@ def call(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_an_example_is_written_for_a_topic_and_is_fine(call: Any, broker: str, tmp_path: Path) -> None:
+def test_init_writes_a_valid_pipeline_for_a_topic(call: Any, broker: str, tmp_path: Path) -> None:
     with ottla.Producer(broker) as producer:
         for number in range(3):
             producer.send("shop-orders", json.dumps({"id": number, "at": "2026-01-01T00:00:00Z"}).encode())
@@ -68,7 +68,7 @@ def test_an_example_is_written_for_a_topic_and_is_fine(call: Any, broker: str, t
     assert call("init", "nothing") == (2, "ottla: there is no topic nothing\n")
 
 
-def test_mistakes_are_told_and_the_exit_code_says_whose_they_are(call: Any, tmp_path: Path) -> None:
+def test_errors_have_distinct_exit_codes(call: Any, tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text(FILE.replace("kind", "knd"))
     code, said = call("check", "wrong.toml", "--no-spark")
     assert code == 2
@@ -104,7 +104,7 @@ def test_the_status_of_pipelines_is_a_table_or_json(call: Any, broker: str) -> N
     assert "no pipeline named shp is known to" in call("status", "shp")[1]
 
 
-def test_the_way_to_a_broker_is_told_in_the_words_of_the_connector() -> None:
+def test_connection_options_are_translated_for_the_spark_connector() -> None:
     profile = Profile(servers="a:1", tls=True, sasl="SCRAM-SHA-512", user="ann", password='a "b" \\')
     settings = kafka_settings(Reach(profile))
 

@@ -39,7 +39,7 @@ def write(servers: str, *values: bytes) -> None:
 
 
 def statuses(servers: str) -> list[PipelineStatus]:
-    """All that was ever told about pipelines."""
+    """All pipeline status records so far."""
     told: list[PipelineStatus] = []
     with Consumer(servers, [PIPELINES_TOPIC], auto_offset_reset="earliest") as consumer:
         while records := consumer.poll(timeout_ms=500):
@@ -47,7 +47,7 @@ def statuses(servers: str) -> list[PipelineStatus]:
     return told
 
 
-def test_it_follows_a_topic_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_it_follows_a_topic_until_stopped(tmp_path: Path) -> None:
     with EmbeddedBroker() as broker:
         write(broker.bootstrap_servers, b"1", b"2")
         following = command(broker.bootstrap_servers, tmp_path, "--every", "10ms")
@@ -69,7 +69,7 @@ def test_it_follows_a_topic_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert (last.name, last.state, last.queries[0].rows) == ("archive-orders", "stopped", 3)
 
 
-def test_it_outlives_a_restart_of_the_broker(tmp_path: Path) -> None:
+def test_it_survives_a_broker_restart(tmp_path: Path) -> None:
     data, archive = tmp_path / "data", tmp_path / "archive"
     first = EmbeddedBroker(data)
     with first:
@@ -80,7 +80,7 @@ def test_it_outlives_a_restart_of_the_broker(tmp_path: Path) -> None:
         assert program.stdout is not None
         assert program.stderr is not None
         assert program.stdout.readline().startswith("orders: 1 record archived")
-    # Other warnings may come first: the status could not be reported, either.
+    # Other warnings may come first, since the status could not be reported either.
     assert any(line.endswith("trying again\n") for line in program.stderr)
     again = settings._replace(net=replace(settings.net, port=int(servers.rpartition(":")[2])))
     with EmbeddedBroker(data, again), program:
@@ -90,7 +90,7 @@ def test_it_outlives_a_restart_of_the_broker(tmp_path: Path) -> None:
         assert program.wait(60) == 0
 
 
-def test_what_stopped_it_is_told(tmp_path: Path) -> None:
+def test_the_error_that_stopped_it_is_reported(tmp_path: Path) -> None:
     with EmbeddedBroker() as broker:
         write(broker.bootstrap_servers, b"1")
         subprocess.run(command(broker.bootstrap_servers, tmp_path), check=True)
@@ -111,7 +111,7 @@ def test_what_stopped_it_is_told(tmp_path: Path) -> None:
         (["--trim-topic", "-1s"], "invalid duration '-1s'"),
     ],
 )
-def test_a_wrong_option_is_one_sentence(tmp_path: Path, options: list[str], said: str) -> None:
+def test_an_invalid_option_is_a_one_line_error(tmp_path: Path, options: list[str], said: str) -> None:
     ended = subprocess.run(command("localhost:1", tmp_path, *options), capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert said in ended.stderr

@@ -1,4 +1,4 @@
-"""`ottla produce` and `ottla consume` as processes, against a broker in this one."""
+"""`ottla produce` and `ottla consume` as separate processes, against a broker in this process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(broker: ottla.Broker, tmp_path: Path) -> Commands:
     return Commands(broker.bootstrap_servers, tmp_path)
 
 
-def test_lines_come_out_as_they_went_in(command: Commands) -> None:
+def test_consumed_lines_equal_produced_lines(command: Commands) -> None:
     _, said = command.run("produce", "lines", given=b"one\ntwo\r\n\nfour")
     out, _ = command.run("consume", "lines", "--from", "beginning", "--exit")
 
@@ -65,7 +65,7 @@ def test_lines_come_out_as_they_went_in(command: Commands) -> None:
     assert out == "one\ntwo\n\nfour\n"
 
 
-def test_keys_headers_and_partitions_are_given_by_options(command: Commands) -> None:
+def test_keys_headers_and_partitions_are_set_by_options(command: Commands) -> None:
     command.run("produce", "options", "-k", "me", "-H", "trace=7", "-p", "0", given=b"value\n")
     out, _ = command.run("consume", "options", "--from", "0", "-n", "1", "-f", "json")
 
@@ -76,7 +76,7 @@ def test_keys_headers_and_partitions_are_given_by_options(command: Commands) -> 
     }  # fmt: skip
 
 
-def test_files_of_json_lines_go_from_topic_to_topic(command: Commands, tmp_path: Path) -> None:
+def test_json_lines_are_copied_from_topic_to_topic(command: Commands, tmp_path: Path) -> None:
     lines = tmp_path / "lines.jsonl"
     lines.write_text('{"key": "a", "value": {"n": 1}, "timestamp": 1000}\n{"key": "b", "value_base64": "/w=="}\n')
     command.run("produce", "first", "--format", "json", str(lines))
@@ -95,14 +95,14 @@ def test_a_whole_file_can_be_one_message(command: Commands, tmp_path: Path) -> N
     assert json.loads(out)["value"] == "two\nlines\n"
 
 
-def test_only_the_last_few_are_shown_of_a_topic(command: Commands) -> None:
+def test_only_the_last_messages_of_a_topic_are_shown(command: Commands) -> None:
     command.run("produce", "few", given=b"".join(b"%d\n" % number for number in range(2500)))
     out, _ = command.run("consume", "few", "--from", "-3", "--exit")
 
     assert out == "2497\n2498\n2499\n"
 
 
-def test_an_offset_that_is_not_there_is_told_and_the_nearest_taken(command: Commands) -> None:
+def test_an_offset_out_of_range_is_reported_and_the_nearest_used(command: Commands) -> None:
     command.run("produce", "aged", given=b"".join(b"%d\n" % number for number in range(5)))
     command.run("topic", "delete-records", "aged", "--before", "3", "--yes")
 
@@ -113,7 +113,7 @@ def test_an_offset_that_is_not_there_is_told_and_the_nearest_taken(command: Comm
     assert behind == ("", "aged-0 has no offset 9: reading from 5\n")
 
 
-def test_a_time_is_where_its_first_message_is(command: Commands) -> None:
+def test_reading_from_a_time_starts_at_the_first_message_after_it(command: Commands) -> None:
     lines = b"".join(b'{"value": %d, "timestamp": %d}\n' % (n, n * 1000) for n in range(10))
     command.run("produce", "times", "--format", "json", given=lines)
     out, _ = command.run("consume", "times", "--from", "1970-01-01T00:00:07.5Z", "--exit")
@@ -123,7 +123,7 @@ def test_a_time_is_where_its_first_message_is(command: Commands) -> None:
     assert past_the_end == ""
 
 
-def test_a_group_remembers_how_far_it_has_read(command: Commands) -> None:
+def test_a_group_continues_where_it_stopped(command: Commands) -> None:
     command.run("produce", "shared", given=b"1\n2\n3\n")
     first, _ = command.run("consume", "shared", "-g", "readers", "-n", "2")
     second, _ = command.run("consume", "shared", "-g", "readers", "-n", "1")
@@ -145,7 +145,7 @@ def test_it_follows_the_topic_until_it_is_interrupted(command: Commands) -> None
     assert (following.returncode, out, err) == (0, b"", b"")
 
 
-def test_a_reader_that_goes_away_ends_it_quietly(command: Commands) -> None:
+def test_a_closed_output_pipe_ends_it_quietly(command: Commands) -> None:
     command.run("produce", "endless", given=b"line\n" * 50_000)
     with command.start("consume", "endless", "--from", "beginning", "--exit") as writing:
         assert writing.stdout is not None
@@ -167,7 +167,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(command: Commands) -> None:
         (["consume", "bad", "--ca-file", "nowhere.pem"], b"", "there is no file nowhere.pem"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(
+def test_wrong_usage_is_a_one_line_error_and_exit_code_2(
     command: Commands, arguments: list[str], given: bytes, problem: str
 ) -> None:
     _, said = command.run(*arguments, given=given, exit_code=2)
@@ -177,14 +177,14 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
 
 
 @pytest.mark.parametrize("verb", ["produce", "consume"])
-def test_nobody_at_the_address_is_one_sentence_and_exit_code_1(command: Commands, verb: str) -> None:
+def test_an_unreachable_broker_is_a_one_line_error_and_exit_code_1(command: Commands, verb: str) -> None:
     _, said = command.run(verb, "any", "-b", "127.0.0.1:1", exit_code=1)
 
     assert said.startswith("ottla: cannot connect to 127.0.0.1:1")
     assert said.count("\n") == 1
 
 
-def test_a_topic_that_does_not_exist_is_one_sentence(command: Commands) -> None:
+def test_an_unknown_topic_is_a_one_line_error(command: Commands) -> None:
     _, said = command.run("consume", "no/such", exit_code=1)
 
     assert "no/such" in said

@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_brokers_are_found_by_name_with_their_files_beside_the_configuration(file: Path) -> None:
+def test_profiles_are_found_by_name_and_their_files_are_relative_to_the_configuration(file: Path) -> None:
     known = profiles(file)
     assert known == {
         "test": Profile(servers="localhost:9092"),
@@ -57,12 +57,12 @@ def test_a_name_is_looked_up_and_anything_else_is_an_address(file: Path) -> None
     assert chosen("localhost", known) == Profile(servers="localhost")
 
 
-def test_a_name_that_is_almost_one_is_asked_about(file: Path) -> None:
+def test_a_misspelled_profile_gets_a_suggestion(file: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no \[brokers.prd\].*did you mean prod\? .* write prd:9092"):
         chosen("prd", profiles(file))
 
 
-def test_what_is_given_wins_over_the_profile() -> None:
+def test_options_win_over_the_profile() -> None:
     profile = Profile(servers="a", user="ann", tls=True)
     assert merged(profile, {"user": "bob", "tls": False, "ca_file": None}) == Profile(servers="a", user="bob", tls=True)
 
@@ -79,14 +79,14 @@ def test_what_is_given_wins_over_the_profile() -> None:
         ('[brokers."a.b"]\nservers = "a"\n', "'a.b' cannot be a broker's name, since it looks like an address"),
     ],
 )
-def test_a_profile_that_cannot_be_used_is_refused_with_its_line(file: Path, text: str, problem: str) -> None:
+def test_an_invalid_profile_is_refused_with_its_line(file: Path, text: str, problem: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError) as refused:
         profiles(file)
     assert problem in str(refused.value)
 
 
-def test_a_command_reaches_the_broker_that_is_named(cli: Cli, tmp_path: Path) -> None:
+def test_a_command_connects_to_the_named_broker(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "ottla.toml").write_text(
         f'[brokers.here]\nservers = "{cli.servers}"\n[brokers.nowhere]\nservers = "127.0.0.1:1"\n'
     )
@@ -94,12 +94,12 @@ def test_a_command_reaches_the_broker_that_is_named(cli: Cli, tmp_path: Path) ->
     assert "127.0.0.1:1" in cli.refuses("cluster", "brokers", "-b", "nowhere", exit_code=1)
 
 
-def test_the_profile_named_default_is_used_when_none_is_said(cli: Cli, tmp_path: Path) -> None:
+def test_the_profile_named_default_is_used_by_default(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "elsewhere.toml").write_text(f'[brokers.default]\nservers = "{cli.servers}"\n')
     cli("cluster", "brokers", "--config", "elsewhere.toml", OTTLA_BROKER=None)
 
 
-def test_the_brokers_of_the_file_are_no_settings_of_the_broker(cli: Cli, tmp_path: Path) -> None:
+def test_profiles_in_the_file_are_not_broker_settings(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "ottla.toml").write_text(FILE)
     shown = cli("config", "show", OTTLA_PASSWORD="swordfish")
     assert "log.flush" in shown.stdout

@@ -22,7 +22,9 @@ HELD = Bounds(10, 100)
         (AtTime(1), None, 100),
     ],
 )
-def test_a_point_is_an_offset_in_each_partition(point: StartingPoint, at_time: int | None, offset: int) -> None:
+def test_a_position_resolves_to_an_offset_in_each_partition(
+    point: StartingPoint, at_time: int | None, offset: int
+) -> None:
     assert wanted_offset(point, HELD, at_time) == offset
 
 
@@ -30,9 +32,7 @@ def test_a_point_is_an_offset_in_each_partition(point: StartingPoint, at_time: i
     ("wanted", "new", "note"),
     [(10, 10, None), (100, 100, None), (9, 10, "begins at 10"), (101, 100, "ends at 100")],
 )
-def test_an_offset_that_is_not_there_becomes_the_nearest_one_and_says_so(
-    wanted: int, new: int, note: str | None
-) -> None:
+def test_an_offset_out_of_range_becomes_the_nearest_one_with_a_note(wanted: int, new: int, note: str | None) -> None:
     assert Move(A, 50, wanted, HELD).row() == {
         "topic": "a",
         "partition": 0,
@@ -44,12 +44,12 @@ def test_an_offset_that_is_not_there_becomes_the_nearest_one_and_says_so(
     }
 
 
-def test_a_shift_begins_where_the_group_is_and_leaves_out_where_it_is_not() -> None:
+def test_a_shift_is_relative_to_committed_offsets_and_skips_partitions_without_one() -> None:
     moves = moves_to(Shift(-7), {A: 50}, {A: HELD, B: HELD}, {})
     assert [(move.where, move.new) for move in moves] == [(A, 43)]
 
 
-def test_a_point_moves_every_partition_also_one_that_the_group_is_new_to() -> None:
+def test_a_position_applies_to_every_partition_even_without_a_committed_offset() -> None:
     moves = moves_to(AtTime(1), {A: 50}, {A: HELD, B: HELD}, {A: 20, B: None})
     assert [(move.where, move.committed, move.new) for move in moves] == [(A, 50, 20), (B, None, 100)]
     assert moves[1].row()["change"] is None

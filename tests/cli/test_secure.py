@@ -34,14 +34,14 @@ def password_in(printed: str) -> str:
 
 
 @pytest.mark.usefixtures("printed")
-def test_what_is_secret_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_secret_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "secure").iterdir()}
 
     assert {name for name, mode in modes.items() if mode == 0o600} == {"ca.key", "server.key", "client.key", "keys"}
     assert stat.S_IMODE((tmp_path / "secure").stat().st_mode) == 0o700
 
 
-def test_clients_are_told_how_to_come_in(printed: str, tmp_path: Path) -> None:
+def test_the_client_settings_work(printed: str, tmp_path: Path) -> None:
     password = password_in(printed)
 
     assert "bootstrap.servers=kafka.example:9093" in printed
@@ -54,7 +54,7 @@ def test_clients_are_told_how_to_come_in(printed: str, tmp_path: Path) -> None:
     assert getattr(names["security"], "username") == "admin"  # noqa: B009
 
 
-def test_the_password_is_kept_nowhere_and_its_verifier_is_sealed(printed: str, tmp_path: Path) -> None:
+def test_the_password_is_stored_nowhere_and_its_verifier_is_encrypted(printed: str, tmp_path: Path) -> None:
     password = password_in(printed).encode()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in files if password in path.read_bytes()] == []
@@ -84,7 +84,7 @@ def test_the_certificates_belong_together(tmp_path: Path) -> None:
 
 
 def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> str:
-    """The name that the server learns from the client's certificate."""
+    """The subject that the server reads from the client's certificate."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(to_client, to_server, server_hostname=host)
     answering = server.wrap_bio(to_server, to_client, server_side=True)
@@ -103,7 +103,7 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> st
 
 
 @pytest.mark.usefixtures("printed")
-def test_the_configuration_names_what_was_made(tmp_path: Path) -> None:
+def test_the_configuration_refers_to_the_created_files(tmp_path: Path) -> None:
     config = tomllib.loads((tmp_path / "secure" / "ottla.toml").read_text())
 
     assert config["broker"]["data_dir"] == str(tmp_path / "d")
@@ -112,7 +112,7 @@ def test_the_configuration_names_what_was_made(tmp_path: Path) -> None:
     assert config["security"]["super_users"] == ["User:admin"]
 
 
-def test_nothing_that_is_there_is_touched(cli: Cli, tmp_path: Path) -> None:
+def test_existing_files_are_not_touched(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "secure").mkdir()
     (tmp_path / "secure" / "notes").write_text("mine")
 
@@ -120,13 +120,13 @@ def test_nothing_that_is_there_is_touched(cli: Cli, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "secure").iterdir()] == ["notes"]
 
 
-def test_the_key_does_not_lie_with_the_data(cli: Cli) -> None:
+def test_the_key_must_not_be_in_the_data_folder(cli: Cli) -> None:
     refused = cli.refuses("secure", "init", "d/secure", "--data-dir", "d", exit_code=2)
 
     assert "must not lie with the data" in refused
 
 
-def test_what_cannot_be_finished_leaves_nothing(cli: Cli, tmp_path: Path) -> None:
+def test_a_failed_run_leaves_no_files(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "stranger").write_text("not a data folder")
 
@@ -134,11 +134,11 @@ def test_what_cannot_be_finished_leaves_nothing(cli: Cli, tmp_path: Path) -> Non
     assert not (tmp_path / "secure").exists()
 
 
-def test_a_name_that_cannot_be_a_user_is_refused(cli: Cli) -> None:
+def test_an_invalid_user_name_is_refused(cli: Cli) -> None:
     assert "--user" in cli.refuses("secure", "init", "secure", "--user", 'ann";', exit_code=2)
 
 
-def test_a_broker_made_like_that_lets_in_who_was_told_how(cli: Cli, tmp_path: Path) -> None:
+def test_a_secured_broker_accepts_the_configured_client(cli: Cli, tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""`ottla serve` from the outside: how it starts, what it says, how it ends."""
+"""`ottla serve` as a process: start-up, output, shutdown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANY_PORT = re.compile(r"127\.0\.0\.1:[1-9][0-9]+")
 # Starting
 
 
-def test_the_ready_file_of_an_earlier_run_is_gone_before_anything_else(tmp_path: Path) -> None:
+def test_the_ready_file_of_an_earlier_run_is_removed_first(tmp_path: Path) -> None:
     ready_file = tmp_path / "ready.json"
     ready_file.write_text("{}")
     refused = CliRunner().invoke(program, ["serve", "--set", "net.prt=1", "--ready-file", str(ready_file)])
@@ -42,7 +42,7 @@ def test_the_ready_file_of_an_earlier_run_is_gone_before_anything_else(tmp_path:
     assert not ready_file.exists()
 
 
-def test_the_ready_file_follows_no_link_that_lies_in_its_way(tmp_path: Path) -> None:
+def test_the_ready_file_does_not_follow_a_symlink(tmp_path: Path) -> None:
     from ottla.cli.server.ready import write_ready_file  # noqa: PLC0415
 
     victim = tmp_path / "victim"
@@ -56,7 +56,7 @@ def test_the_ready_file_follows_no_link_that_lies_in_its_way(tmp_path: Path) -> 
     assert json.loads(ready_file.read_text()) == {"pid": 1}
 
 
-def test_it_says_where_it_is_once_it_is_ready(tmp_path: Path) -> None:
+def test_it_prints_its_addresses_when_ready(tmp_path: Path) -> None:
     with Serve(tmp_path, "--http-port", "0") as serve:
         kafka, http_address = serve.ready["kafka"], serve.ready["http"]
         expected = f"ottla is ready: Kafka on {kafka}, HTTP on {http_address}, data in {serve.data_dir.resolve()}\n"
@@ -79,7 +79,7 @@ def test_it_says_where_it_is_once_it_is_ready(tmp_path: Path) -> None:
     assert list(tmp_path.glob("ready.json*")) == [tmp_path / "ready.json"]
 
 
-def test_without_http_it_says_nothing_of_it(tmp_path: Path) -> None:
+def test_without_http_it_does_not_mention_it(tmp_path: Path) -> None:
     with Serve(tmp_path) as serve:
         assert serve.ready["http"] is None
         assert "HTTP" not in serve.ready_line
@@ -121,7 +121,7 @@ def test_it_serves_health_over_http(tmp_path: Path) -> None:
         assert "HTTP connection from 127.0.0.1 closed" in complaint
 
 
-def test_a_busy_port_is_one_sentence_and_leaves_the_folder_clean(tmp_path: Path) -> None:
+def test_a_busy_port_is_a_one_line_error_and_leaves_the_folder_clean(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, out, err = run(tmp_path, "--port", str(port))
@@ -130,7 +130,7 @@ def test_a_busy_port_is_one_sentence_and_leaves_the_folder_clean(tmp_path: Path)
     assert (tmp_path / "data" / CLEAN_SHUTDOWN).exists()
 
 
-def test_a_host_that_is_not_ours_or_not_known_is_one_sentence(tmp_path: Path) -> None:
+def test_a_foreign_or_unknown_host_is_a_one_line_error(tmp_path: Path) -> None:
     code, _, err = run(tmp_path, "--host", "192.0.2.1")
     assert (code, err) == (1, "ottla: cannot listen on 192.0.2.1:0: Cannot assign requested address\n")
     code, _, err = run(tmp_path, "--host", "no-such-host.invalid")
@@ -148,7 +148,7 @@ def test_a_busy_http_port_is_refused_as_a_busy_kafka_port_is(tmp_path: Path) -> 
     assert (tmp_path / "data" / CLEAN_SHUTDOWN).exists()
 
 
-def test_a_folder_in_use_names_the_process_that_uses_it(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_in_use_names_the_process(tmp_path: Path) -> None:
     with Serve(tmp_path) as serve:
         code, out, err = run(tmp_path)
         assert (code, out) == (1, "")
@@ -159,7 +159,7 @@ def test_a_folder_in_use_names_the_process_that_uses_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_folder_is_one_sentence(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data").chmod(stat.S_IRUSR | stat.S_IXUSR)
     code, _, err = run(tmp_path)
@@ -168,7 +168,7 @@ def test_a_read_only_folder_is_one_sentence(tmp_path: Path) -> None:
     assert err.count("\n") == 1
 
 
-def test_a_folder_that_is_a_file_is_one_sentence(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("x")
     code, _, err = run(tmp_path)
     assert (code, err) == (1, f"ottla: {tmp_path / 'data'} cannot be used: File exists\n")
@@ -186,7 +186,7 @@ def test_a_folder_that_is_a_file_is_one_sentence(tmp_path: Path) -> None:
         (("--set", "net.advertised=nowhere"), "advertised must be an address"),
     ],
 )
-def test_a_bad_setting_is_one_sentence_and_touches_nothing(
+def test_an_invalid_setting_is_a_one_line_error_and_touches_nothing(
     tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     code, out, err = run(tmp_path, *arguments)
@@ -196,7 +196,7 @@ def test_a_bad_setting_is_one_sentence_and_touches_nothing(
     assert not (tmp_path / "data").exists()
 
 
-def test_settings_come_from_flags_before_the_environment_before_the_file(tmp_path: Path) -> None:
+def test_flags_override_the_environment_which_overrides_the_file(tmp_path: Path) -> None:
     (tmp_path / "ottla.toml").write_text("[broker]\nnode_id = 5\ndefault_partitions = 5\n")
     with Serve(
         tmp_path, "--set", "broker.node_id=7", OTTLA_BROKER_NODE_ID="6", OTTLA_BROKER_DEFAULT_PARTITIONS="6"
@@ -209,7 +209,7 @@ def test_settings_come_from_flags_before_the_environment_before_the_file(tmp_pat
         assert len(answer.topics[0].partitions) == 6
 
 
-def test_listening_to_all_is_warned_of(tmp_path: Path) -> None:
+def test_listening_on_all_interfaces_logs_a_warning(tmp_path: Path) -> None:
     with Serve(tmp_path, "--host", "0.0.0.0") as serve:  # noqa: S104
         port = serve.address.rpartition(":")[2]
         with RawClient(f"127.0.0.1:{port}") as client:
@@ -219,13 +219,13 @@ def test_listening_to_all_is_warned_of(tmp_path: Path) -> None:
         assert err.startswith("ottla: listening on 0.0.0.0 without authentication: anyone who can reach it can")
 
 
-def test_http_that_is_open_to_the_network_is_warned_of(tmp_path: Path) -> None:
+def test_http_open_to_the_network_logs_a_warning(tmp_path: Path) -> None:
     with Serve(tmp_path, "--http-port", "0", "--set", "http.host=0.0.0.0") as serve:
         serve.terminate()
         assert "ottla: HTTP on 0.0.0.0:" in serve.output()[1]
 
 
-def test_help_names_everything() -> None:
+def test_help_lists_every_option() -> None:
     shown = CliRunner().invoke(program, ["serve", "--help"], prog_name="ottla").output
     for option in ("config", "set", "data-dir", "host", "port", "http-port", "ready-file", "log-level", "log-format"):
         assert f"--{option} " in shown
@@ -233,7 +233,7 @@ def test_help_names_everything() -> None:
         assert default in shown
 
 
-# What it says
+# Logging
 
 
 def test_a_refusal_is_logged_once_with_the_peer_in_text_or_json(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_refusal_is_logged_once_with_the_peer_in_text_or_json(tmp_path: Path) 
             assert (entry["level"], entry["logger"]) == ("warning", "ottla.net.listener")
 
 
-def test_a_refused_produce_is_logged_with_topic_partition_client_and_peer_if_one_wants_to_know(tmp_path: Path) -> None:
+def test_a_refused_produce_is_logged_at_debug_level_with_topic_partition_client_and_peer(tmp_path: Path) -> None:
     with Serve(tmp_path, "--log-level", "info") as serve:
         with RawClient(serve.address, client_id="me") as client:
             peer = "{}:{}".format(*client.socket.getsockname())
@@ -265,10 +265,10 @@ def test_a_refused_produce_is_logged_with_topic_partition_client_and_peer_if_one
     assert f"nowhere-3: refused a produce request of client 'me' at {peer}: there is no partition nowhere-3" in err
 
 
-# Ending
+# Shutdown
 
 
-def test_sigterm_and_sigint_end_it_cleanly_and_records_are_there_again(tmp_path: Path) -> None:
+def test_sigterm_and_sigint_stop_it_cleanly_and_records_survive(tmp_path: Path) -> None:
     for number, how in enumerate((signal.SIGTERM, signal.SIGINT)):
         with Serve(tmp_path) as serve:
             assert not (serve.data_dir / CLEAN_SHUTDOWN).exists()
@@ -285,12 +285,12 @@ def test_sigterm_and_sigint_end_it_cleanly_and_records_are_there_again(tmp_path:
         assert values_in(client, "t") == [b"0", b"1"]
 
 
-def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
+def test_sigterm_answers_requests_in_flight(tmp_path: Path) -> None:
     with Serve(tmp_path) as serve, RawClient(serve.address) as client, RawClient(serve.address) as other:
         create_topic(client, "t")
         client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         waiting = client.send(fetch_request("t", max_wait_ms=300_000), 12)
-        # Sent ahead of it, and therefore after it.
+        # Pipelined behind the waiting fetch, and answered after it.
         behind = client.send(ApiVersionsRequest(), 0)
         other.ask(ApiVersionsRequest(), 0)
         begun = time.monotonic()
@@ -301,7 +301,7 @@ def test_sigterm_answers_what_is_under_way(tmp_path: Path) -> None:
 
 
 def hold_up(client: RawClient) -> None:
-    """Ask for so much that it cannot all be sent, and do not read it: a stop waits for that."""
+    """Request more than fits into the socket buffers and do not read it: shutdown waits for the response to be sent."""
     create_topic(client, "large")
     for _ in range(20):
         produce(client, "large", bytes(1_000_000))
@@ -313,12 +313,12 @@ def hold_up(client: RawClient) -> None:
     assert client.socket.recv(4)
 
 
-def test_a_second_sigterm_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_second_sigterm_stops_it_at_once(tmp_path: Path) -> None:
     with Serve(tmp_path, "--set", "broker.drain_timeout_ms=60000") as serve, RawClient(serve.address) as client:
         hold_up(client)
         serve.process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + PATIENCE_S
-        # It takes no more connections: it is draining.
+        # It accepts no more connections: it is draining.
         while is_listening(serve.address):
             assert time.monotonic() < deadline
         assert serve.process.poll() is None
@@ -337,7 +337,7 @@ def is_listening(address: str) -> bool:
     return True
 
 
-def test_a_stop_waits_for_a_client_that_does_not_read_only_so_long(tmp_path: Path) -> None:
+def test_shutdown_waits_for_a_client_that_does_not_read_only_up_to_a_limit(tmp_path: Path) -> None:
     with Serve(tmp_path, "--set", "broker.drain_timeout_ms=100") as serve, RawClient(serve.address) as client:
         hold_up(client)
         assert serve.terminate() == 0
@@ -345,7 +345,7 @@ def test_a_stop_waits_for_a_client_that_does_not_read_only_so_long(tmp_path: Pat
 
 
 @pytest.mark.parametrize("flush", ["os", "interval", "ack"])
-def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, flush: str) -> None:
+def test_acknowledged_records_survive_sigkill(tmp_path: Path, flush: str) -> None:
     acknowledged = []
     for round_ in range(3):
         with Serve(tmp_path, "--set", f"log.flush={flush}") as serve, RawClient(serve.address) as client:
@@ -363,7 +363,7 @@ def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, flush: str) -> N
             assert values_in(client, "t", partition=partition) == kept
 
 
-def test_a_start_that_fails_after_a_crash_does_not_pass_the_folder_off_as_clean(tmp_path: Path) -> None:
+def test_a_failed_start_after_a_crash_does_not_mark_the_folder_as_clean(tmp_path: Path) -> None:
     with Serve(tmp_path) as serve, RawClient(serve.address) as client:
         create_topic(client, "t")
         produce(client, "t", b"kept")

@@ -1,4 +1,4 @@
-"""`ottla serve` with encrypted data, killed while it re-encrypts, and all its doors."""
+"""`ottla serve` with encryption at rest: all protocols, and kills during re-encryption."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def consume(serve: Serve, group: str | None = None) -> list[bytes | None]:
 EXPECTED = [f"{MARKER}{number}".encode() * 5 for number in range(COUNT)]
 
 
-def test_a_marker_is_found_nowhere_whichever_door_it_came_through(tmp_path: Path, key_file: Path) -> None:
+def test_plaintext_is_in_no_file_whichever_protocol_it_was_sent_by(tmp_path: Path, key_file: Path) -> None:
     with serving(tmp_path, "--http-port", "0") as serve:
         produce(serve)
         assert consume(serve, group=f"group-of-{MARKER}") == EXPECTED
@@ -87,7 +87,7 @@ def test_a_marker_is_found_nowhere_whichever_door_it_came_through(tmp_path: Path
     assert read_key_file(key_file).newest == 1
 
 
-def test_killed_again_and_again_while_it_encrypts_anew_it_loses_nothing(tmp_path: Path, key_file: Path) -> None:
+def test_repeated_kills_during_re_encryption_lose_nothing(tmp_path: Path, key_file: Path) -> None:
     with serving(tmp_path) as serve:
         produce(serve)
     for round_number in range(3):
@@ -124,7 +124,7 @@ def wait_until(is_so: Any) -> None:
         time.sleep(0.002)
 
 
-def test_without_its_key_it_says_so_and_ends(tmp_path: Path, key_file: Path) -> None:
+def test_without_its_key_it_exits_with_an_error(tmp_path: Path, key_file: Path) -> None:
     with serving(tmp_path) as serve:
         assert serve.terminate() == 0
     key_file.rename(tmp_path / "elsewhere")

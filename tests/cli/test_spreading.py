@@ -1,4 +1,4 @@
-"""Which nodes partitions go to that are to be spread evenly."""
+"""Balancing partitions over nodes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def held(*replicas: tuple[int, ...], topic: str = "t") -> dict[TopicPartition, P
     }
 
 
-def test_every_partition_goes_to_all_that_were_named_and_each_of_them_leads_some() -> None:
+def test_partitions_use_all_named_nodes_and_each_leads_some() -> None:
     assert rotated((1, 2, 4), 4) == [(1, 2, 4), (2, 4, 1), (4, 1, 2), (1, 2, 4)]
     assert rotated((5,), 2) == [(5,), (5,)]
 
 
-def test_what_is_even_stays_where_it_is() -> None:
+def test_a_balanced_assignment_does_not_change() -> None:
     assert spread(held((1, 2), (2, 3), (3, 1)), brokers(1, 2, 3), [1, 2, 3]) == {}
     assert spread(held((1,), (1,), (2,), (2,)), brokers(1, 2), [1, 2]) == {}
 
 
-def test_a_new_node_gets_its_share_and_no_more_is_moved_than_that() -> None:
+def test_a_new_node_gets_its_share_with_minimal_movement() -> None:
     before = held((1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 3, 2))
     moves = spread(before, brokers(1, 2, 3, 4), [1, 2, 3, 4])
 
@@ -45,20 +45,20 @@ def test_a_new_node_gets_its_share_and_no_more_is_moved_than_that() -> None:
     assert sum(len({*after[where]} - {*before[where].replicas}) for where in after) == 3
 
 
-def test_topics_of_one_partition_are_shared_out_too() -> None:
+def test_single_partition_topics_are_balanced_too() -> None:
     before = {where: each for name in "abcd" for where, each in held((1,), topic=name).items()}
     moves = spread(before, brokers(1, 2), [1, 2])
     assert list(moves.values()) == [(2,), (2,)]
 
 
-def test_a_node_that_is_not_among_them_holds_nothing_any_more() -> None:
+def test_a_node_that_is_not_named_loses_its_replicas() -> None:
     assert spread(held((1, 2), (2, 1)), brokers(1, 2, 3), [2, 3]) == {
         TopicPartition("t", 0): (3, 2),
         TopicPartition("t", 1): (2, 3),
     }
 
 
-def test_replicas_on_different_racks_do_not_come_together() -> None:
+def test_replicas_stay_on_different_racks() -> None:
     # The new node has nothing, and is on the rack of the node that has too much.
     moves = spread(held((1, 3), (1, 3), (1, 3), (1, 3)), brokers(1, 2, 3, racks="aab"), [1, 2, 3])
     assert all(len({*replicas} & {1, 2}) == 1 for replicas in moves.values())
@@ -74,7 +74,7 @@ def test_fewer_nodes_than_replicas_are_refused() -> None:
     st.lists(st.tuples(st.sampled_from("ab"), st.permutations([1, 2, 3, 4, 5]), st.integers(1, 3)), max_size=20),
     st.sets(st.integers(1, 5), min_size=3),
 )
-def test_every_topic_is_even_and_nothing_has_more_or_fewer_replicas_than_before(
+def test_every_topic_is_balanced_and_replication_factors_stay(
     given_partitions: list[tuple[str, list[int], int]], over: set[int]
 ) -> None:
     before = {

@@ -26,11 +26,11 @@ NOON_MS = round(NOON.timestamp() * 1000)
         ("2026-01-01T12:00:00Z", AtTime(NOON_MS)),
     ],
 )
-def test_there_are_many_places_to_begin(text: str, point: StartingPoint) -> None:
+def test_every_kind_of_position_is_parsed(text: str, point: StartingPoint) -> None:
     assert starting_point(text, NOON) == point
 
 
 @pytest.mark.parametrize("text", ["", "start", "-", "1.5", "15 minutes", "2026-13-01"])
-def test_any_other_is_refused_with_those_there_are(text: str) -> None:
+def test_an_invalid_position_is_refused_with_the_valid_ones(text: str) -> None:
     with pytest.raises(ConfigError, match="expected beginning, end, an offset"):
         starting_point(text, NOON)

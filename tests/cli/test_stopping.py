@@ -20,11 +20,11 @@ def stopping() -> Iterator[StopSignal]:
         signal.signal(number, handler)
 
 
-def test_it_is_not_set_by_itself(stopping: StopSignal) -> None:
+def test_it_is_not_set_without_a_signal(stopping: StopSignal) -> None:
     assert not stopping.wait(0)
 
 
-def test_a_signal_at_any_line_of_the_wait_ends_it(stopping: StopSignal) -> None:
+def test_a_signal_at_any_line_of_wait_ends_it(stopping: StopSignal) -> None:
     """A threading.Event hangs here: its lock is taken in the middle of `wait`."""
     signal.signal(signal.SIGUSR1, lambda *_: stopping.set())
     lines = 0

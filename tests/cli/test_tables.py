@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ottla.cli.tables import GAP, fitted, layout, spoken, width_of
 
 
-def test_numbers_stand_to_the_right_and_text_to_the_left() -> None:
+def test_numbers_are_right_aligned_and_text_left_aligned() -> None:
     rows = [{"name": "a", "count": 5}, {"name": "longer", "count": 1000}]
     assert layout(("name", "count"), rows) == [
         "NAME    COUNT",
@@ -41,7 +41,7 @@ def test_a_number_is_never_cut_but_its_heading_may_be() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 30)), min_size=1, max_size=8), st.integers(20, 200))
-def test_a_row_fits_unless_all_columns_are_as_narrow_as_they_may_be(columns: list[tuple[int, int]], total: int) -> None:
+def test_a_row_fits_unless_all_columns_have_their_minimum_width(columns: list[tuple[int, int]], total: int) -> None:
     widths, least = [width for width, _ in columns], [narrow for _, narrow in columns]
     fitting = fitted(widths, least, total)
     assert all(min(before, narrow) <= now <= before for now, before, narrow in zip(fitting, widths, least, strict=True))
@@ -62,12 +62,12 @@ def test_a_row_fits_unless_all_columns_are_as_narrow_as_they_may_be(columns: lis
         ("a\nb\x1b[31m", "a\\nb\\x1b[31m"),
     ],
 )
-def test_a_cell_is_one_line_that_no_terminal_takes_for_a_command(value: object, cell: str) -> None:
+def test_a_cell_is_one_line_without_terminal_escapes(value: object, cell: str) -> None:
     assert spoken(value) == cell
 
 
 @pytest.mark.parametrize(("text", "width"), [("abc", 3), ("日本", 4), ("\u00e9", 1), ("e\u0301", 1)])
-def test_a_width_is_counted_in_places_on_the_terminal(text: str, width: int) -> None:
+def test_a_width_is_counted_in_terminal_columns(text: str, width: int) -> None:
     assert width_of(text) == width
 
 

@@ -22,7 +22,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 def on_a_terminal(cli: Cli, *arguments: str, typed: bytes = b"", **environment: str) -> tuple[int, str]:
-    """Exit code and all that is seen."""
+    """Exit code and all output."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, COLUMNS))
     inherited = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}
@@ -47,7 +47,7 @@ def on_a_terminal(cli: Cli, *arguments: str, typed: bytes = b"", **environment: 
     return process.wait(PATIENCE_S), seen.decode().replace("\r\n", "\n")
 
 
-def test_a_table_is_bold_at_its_head_and_fits_the_terminal(cli: Cli) -> None:
+def test_a_table_has_a_bold_heading_and_fits_the_terminal(cli: Cli) -> None:
     cli("topic", "create", "a" * 60)
     code, seen = on_a_terminal(cli, "topic", "list")
     assert code == 0
@@ -56,11 +56,11 @@ def test_a_table_is_bold_at_its_head_and_fits_the_terminal(cli: Cli) -> None:
     assert "a…  " in seen
 
 
-def test_no_colours_for_those_who_mind(cli: Cli) -> None:
+def test_colours_can_be_disabled(cli: Cli) -> None:
     assert "\x1b" not in on_a_terminal(cli, "topic", "list", NO_COLOR="1")[1]
 
 
-def test_one_is_asked_before_something_is_deleted(cli: Cli) -> None:
+def test_deletion_prompts_for_confirmation(cli: Cli) -> None:
     cli("topic", "create", "precious")
     code, seen = on_a_terminal(cli, "topic", "delete", "precious", typed=b"n\n")
     assert code == 1
@@ -70,7 +70,7 @@ def test_one_is_asked_before_something_is_deleted(cli: Cli) -> None:
     assert seen.endswith("precious deleted\n")
 
 
-def test_long_work_shows_how_far_it_is(cli: Cli) -> None:
+def test_long_work_shows_its_progress(cli: Cli) -> None:
     code, seen = on_a_terminal(cli, "bench", "-n", "512", "--rate", "5000", "--seconds", "20")
     assert code == 0
     assert "Producing" in seen

@@ -26,7 +26,7 @@ def test_a_topic_is_created_listed_described_altered_and_deleted(cli: Cli, name:
     assert name not in [row["topic"] for row in cli.json("topic", "list")]
 
 
-def test_a_table_shows_partitions_and_settings_that_differ(cli: Cli, name: str) -> None:
+def test_a_table_shows_partitions_and_non_default_configs(cli: Cli, name: str) -> None:
     cli("topic", "create", name, "--set", "retention.ms=1000")
     messages(cli, name, 5)
     assert cli("topic", "describe", name).stdout.splitlines() == [
@@ -41,7 +41,7 @@ def test_a_table_shows_partitions_and_settings_that_differ(cli: Cli, name: str) 
     assert "segment.bytes" in cli("topic", "describe", name, "--all-settings").stdout
 
 
-def test_several_are_described_with_a_line_between_them(cli: Cli, name: str) -> None:
+def test_several_topics_are_separated_by_a_line(cli: Cli, name: str) -> None:
     cli("topic", "create", f"{name}.a", f"{name}.b")
     shown = cli("topic", "describe", f"{name}.a", f"{name}.b").stdout
     assert f"\n\n{name}.b: 1 partition" in shown
@@ -54,7 +54,7 @@ def test_internal_topics_are_listed_when_asked_for(cli: Cli, name: str) -> None:
     assert "__consumer_offsets" in cli("topic", "list", "--internal").stdout
 
 
-def test_one_that_exists_is_an_error_unless_that_is_fine(cli: Cli, name: str) -> None:
+def test_an_existing_topic_is_an_error_unless_if_not_exists_is_given(cli: Cli, name: str) -> None:
     cli("topic", "create", name)
     assert "TOPIC_ALREADY_EXISTS" in cli.refuses("topic", "create", name, exit_code=1)
     assert cli("topic", "create", name, f"{name}.new", "--if-not-exists").stdout == f"{name}.new created\n"
@@ -69,7 +69,7 @@ def test_a_dry_run_creates_and_alters_nothing(cli: Cli, name: str) -> None:
     assert (len(described["partitions"]), described["configs"]) == (1, [])
 
 
-def test_what_cannot_be_altered_as_a_whole_is_left_as_it_is(cli: Cli, name: str) -> None:
+def test_an_alteration_that_fails_in_part_changes_nothing(cli: Cli, name: str) -> None:
     cli("topic", "create", name, "-p", "2")
     refused = cli.refuses("topic", "alter", name, "-p", "1", "--set", "retention.ms=5", exit_code=1)
     assert "INVALID_PARTITIONS" in refused
@@ -77,14 +77,14 @@ def test_what_cannot_be_altered_as_a_whole_is_left_as_it_is(cli: Cli, name: str)
     assert described["configs"] == []
 
 
-def test_what_can_be_deleted_is_deleted_and_the_rest_is_an_error(cli: Cli, name: str) -> None:
+def test_existing_topics_are_deleted_and_the_others_are_errors(cli: Cli, name: str) -> None:
     cli("topic", "create", name)
     done = cli("topic", "delete", f"{name}.no", name, f"{name}.nor", "-y", exit_code=1)
     assert done.stdout == f"{name} deleted\n"
     assert [line.split("'")[1] for line in done.stderr.splitlines()] == [f"{name}.no", f"{name}.nor"]
 
 
-def test_deleting_asks_first(cli: Cli, name: str) -> None:
+def test_deleting_asks_for_confirmation(cli: Cli, name: str) -> None:
     cli("topic", "create", name)
     declined = cli("topic", "delete", name, given="n\n", exit_code=1)
     assert declined.stderr.startswith(f"Delete {name} with all messages at {cli.servers}? [y/N]: ")
@@ -100,7 +100,7 @@ def test_the_oldest_messages_are_deleted(cli: Cli, name: str, before: str, first
     assert cli("topic", "delete-records", name, "--before", before, "-y").stdout == f"{name}-0 begins at {first} now\n"
 
 
-def test_records_are_deleted_by_their_time_and_only_where_it_is_said(cli: Cli, name: str) -> None:
+def test_records_are_deleted_by_time_in_the_given_partitions(cli: Cli, name: str) -> None:
     cli("topic", "create", name, "-p", "2")
     lines = "".join(f'{{"value": {n}, "partition": {n % 2}, "timestamp": {n * 1000}}}\n' for n in range(10))
     cli("produce", name, "-f", "json", given=lines)
@@ -108,7 +108,7 @@ def test_records_are_deleted_by_their_time_and_only_where_it_is_said(cli: Cli, n
     assert done.stdout == f"{name}-1 begins at 3 now\n"
 
 
-def test_nothing_is_asked_where_there_is_nothing_to_delete(cli: Cli, name: str) -> None:
+def test_no_confirmation_is_asked_if_there_is_nothing_to_delete(cli: Cli, name: str) -> None:
     cli("topic", "create", name)
     assert cli("topic", "delete-records", name, "--before", "end").stdout == "there is nothing to delete\n"
 
@@ -135,11 +135,11 @@ def test_nothing_is_asked_where_there_is_nothing_to_delete(cli: Cli, name: str) 
         ),
     ],
 )
-def test_what_cannot_be_is_one_sentence(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
+def test_invalid_usage_is_a_one_line_error(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
     assert cli.refuses("topic", *arguments, exit_code=exit_code).startswith(sentence)
 
 
-def test_a_partition_that_is_not_there_has_no_records_to_delete(cli: Cli, name: str) -> None:
+def test_records_of_an_unknown_partition_cannot_be_deleted(cli: Cli, name: str) -> None:
     cli("topic", "create", name)
     refused = cli.refuses("topic", "delete-records", name, "--before", "end", "-p", "3", exit_code=2)
     assert refused == f"topic {name!r} has no partition 3; it has only 0"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def producer(cli: Cli, name: str) -> Iterator[ottla.Producer]:
-    """One whose transactional id has the same name as its topic."""
+    """A producer whose transactional id equals its topic's name."""
     cli("topic", "create", name, "-p", "2")
     with ottla.Producer(cli.servers, transactional_id=name) as producer:
         yield producer
@@ -62,7 +62,7 @@ def test_a_producers_transaction_is_aborted_by_its_name(cli: Cli, name: str, pro
     assert "TRANSACTIONAL_ID_NOT_FOUND" in cli.refuses("transaction", "abort", "nobody", "-y", exit_code=1)
 
 
-def test_what_its_coordinator_looks_after_does_not_hang(cli: Cli, name: str, producer: ottla.Producer) -> None:
+def test_a_transaction_known_to_its_coordinator_is_not_hanging(cli: Cli, name: str, producer: ottla.Producer) -> None:
     with producer.transaction():
         producer.send(name, b"1", partition=0)
         producer.flush()
@@ -70,7 +70,7 @@ def test_what_its_coordinator_looks_after_does_not_hang(cli: Cli, name: str, pro
         assert cli("transaction", "find-hanging", "-t", name).stderr == "no hanging transactions\n"
 
 
-def test_a_transaction_that_no_coordinator_knows_hangs_until_it_is_aborted(
+def test_a_transaction_unknown_to_its_coordinator_is_hanging_until_aborted(
     cli: Cli, name: str, running_broker: ottla.Broker
 ) -> None:
     cli("topic", "create", name)
@@ -91,6 +91,6 @@ def test_a_transaction_that_no_coordinator_knows_hangs_until_it_is_aborted(
     assert cli.json("transaction", "find-hanging", "--older-than", "0s") == []
 
 
-def test_what_is_to_be_aborted_must_be_said_in_one_way(cli: Cli) -> None:
+def test_the_transaction_to_abort_must_be_named_in_exactly_one_way(cli: Cli) -> None:
     for wrong in ((), ("a", "--topic", "t:0", "--start-offset", "1"), ("--topic", "t:0")):
         assert "TRANSACTIONAL_ID" in cli.refuses("transaction", "abort", *wrong, exit_code=2)

@@ -91,7 +91,7 @@ ONE_PER_MODULE: list[Request] = [
 def test_an_api_that_was_never_used_works_without_a_descriptor(tmp_path: Path) -> None:
     assert len(ONE_PER_MODULE) == len({served.handler().__module__ for served in SERVED.values()})
     with Serve(tmp_path) as serve, RawClient(serve.address) as client:
-        # A turn of the broker's loop for each, in which it also imports a handler.
+        # One turn of the broker's loop for each, in which it also imports a handler.
         for _ in range(2 * len(SERVED)):
             client.ask(ApiVersionsRequest(), 0)
         _, hard = resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE)
@@ -103,5 +103,5 @@ def test_an_api_that_was_never_used_works_without_a_descriptor(tmp_path: Path) -
         assert {config.name for config in described.configs} > {"group.max.size", "log.dirs"}
         resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
         assert serve.terminate() == 0
-        # Optional features are given up; Kafka is served.
+        # Optional features are disabled; Kafka is served.
         assert [line for line in serve.output()[1].splitlines() if not line.startswith("ottla: no DMQP")] == []

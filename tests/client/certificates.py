@@ -1,4 +1,4 @@
-"""Certificates for one test run, made by openssl: an authority, a broker of it, a client of it."""
+"""Certificates for one test run, created by openssl: a CA, a broker and a client."""
 
 from __future__ import annotations
 

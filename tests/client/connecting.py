@@ -1,4 +1,4 @@
-"""Connections to any server, opened and closed by tests."""
+"""Opens and closes connections to any server."""
 
 from __future__ import annotations
 

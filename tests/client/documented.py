@@ -1,4 +1,4 @@
-"""The documentation of the client: its examples, and its tables as they should be."""
+"""Examples of the client documentation, and its expected tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def examples() -> list[Example]:
 
 
 def table_of(config: type[Any]) -> str:
-    """The options of a configuration class as they stand in the documentation."""
+    """The table of options of a configuration class, as documented."""
     docs = field_docs(config)
     rows = [f"| `{each.name}` | {_default(each)} | {docs[each.name]} |" for each in fields(config)]
     return "\n".join(["| option | default | |", "|---|---|---|", *rows])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.wire.declare import Request, Response
 
 Answer: TypeAlias = "Response | bytes | None"
-"""A response, or what is sent instead of one, or nothing."""
+"""A response, raw bytes to send instead, or None."""
 Handler: TypeAlias = "Callable[[Any], Answer | Awaitable[Answer]]"
 
 ALL_VERSIONS = {key: (api.first, api.last) for key, api in APIS.items()}
@@ -37,7 +37,7 @@ class HangUp(Exception):
 
 
 class FakeBroker:
-    """Serves what `handlers` has, by type of request. Metadata is answered from `topics` and `brokers`."""
+    """Answers requests with `handlers`, by request type, and Metadata from `topics` and `brokers`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class FakeBroker:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """As a broker that dies: no more connections, and those there are end."""
+        """Behave like a dying broker: close all connections and accept no more."""
         assert self._server is not None
         self._server.close()
         self.cut_connections()
@@ -177,7 +177,7 @@ async def serving(*brokers: FakeBroker, tls: ssl.SSLContext | None = None) -> As
 async def stranger(
     greeting: bytes = b"", *, answers: bytes | None = None, host: str = "127.0.0.1"
 ) -> AsyncIterator[str]:
-    """The address of one who says something at once, or when spoken to, and then hangs up; or says nothing ever."""
+    """The address of a server that sends bytes at once or after input and then closes, or never sends anything."""
     over = asyncio.Event()
     tasks: list[asyncio.Task[None]] = []
 

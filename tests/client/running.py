@@ -1,4 +1,4 @@
-"""How a test runs its scenario: in a separate loop, which must be left empty."""
+"""Runs a scenario in a separate event loop, which must have no tasks left."""
 
 from __future__ import annotations
 

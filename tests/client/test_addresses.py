@@ -1,4 +1,4 @@
-"""The addresses a client is given."""
+"""Parsing of bootstrap addresses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ottla.core.ids import Address
         ("127.0.0.1:65535", [("127.0.0.1", 65535)]),
     ],
 )
-def test_hosts_and_ports_are_read_as_people_write_them(given: str | list[str], expected: list[tuple[str, int]]) -> None:
+def test_hosts_and_ports_are_parsed_in_all_usual_forms(given: str | list[str], expected: list[tuple[str, int]]) -> None:
     assert list(parse_addresses(given)) == expected
 
 
@@ -50,7 +50,7 @@ def test_hosts_and_ports_are_read_as_people_write_them(given: str | list[str], e
         ("SASL_SSL://localhost:9092", "is a URL"),
     ],
 )
-def test_what_is_no_address_is_refused_and_named(given: str | list[str], complaint: str) -> None:
+def test_an_invalid_address_is_refused_and_named(given: str | list[str], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         parse_addresses(given)
 

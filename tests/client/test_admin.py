@@ -68,7 +68,7 @@ def test_topics_are_created_listed_described_and_deleted() -> None:
     run(scenario())
 
 
-def test_of_many_topics_each_has_its_own_outcome() -> None:
+def test_each_topic_has_its_own_result() -> None:
     async def scenario() -> None:
         async with administering() as (_, admin):
             outcomes = await admin.create_topics(
@@ -90,7 +90,7 @@ def test_of_many_topics_each_has_its_own_outcome() -> None:
     run(scenario())
 
 
-def test_a_refusal_says_what_it_is_about_and_what_the_broker_said() -> None:
+def test_an_error_names_the_topic_and_has_the_brokers_message() -> None:
     async def scenario() -> None:
         async with administering() as (_, admin):
             await admin.create_topic("a")
@@ -113,7 +113,7 @@ def test_validating_creates_nothing() -> None:
     run(scenario())
 
 
-def test_a_topic_can_be_placed_on_brokers() -> None:
+def test_replicas_can_be_assigned_manually() -> None:
     async def scenario() -> None:
         async with administering() as (client, admin):
             [node_id] = client.router.view.brokers
@@ -124,7 +124,7 @@ def test_a_topic_can_be_placed_on_brokers() -> None:
     run(scenario())
 
 
-def test_a_topic_gets_more_partitions_and_never_fewer() -> None:
+def test_partitions_can_be_added_but_not_removed() -> None:
     async def scenario() -> None:
         async with administering() as (client, admin):
             await admin.create_topic("a", partitions=1)
@@ -142,7 +142,7 @@ def test_a_topic_gets_more_partitions_and_never_fewer() -> None:
 # Settings
 
 
-def test_settings_are_described_changed_and_set_back() -> None:
+def test_configs_are_described_altered_and_reset() -> None:
     async def scenario() -> None:
         async with administering() as (_, admin):
             topic = ConfigResource.topic("a")
@@ -173,7 +173,7 @@ def test_lists_are_appended_to_and_subtracted_from() -> None:
     run(scenario())
 
 
-def test_a_setting_that_cannot_be_is_refused_and_nothing_changed() -> None:
+def test_an_invalid_config_is_refused_and_nothing_changes() -> None:
     async def scenario() -> None:
         async with administering() as (_, admin):
             topic = ConfigResource.topic("a")
@@ -188,7 +188,7 @@ def test_a_setting_that_cannot_be_is_refused_and_nothing_changed() -> None:
     run(scenario())
 
 
-def test_a_broker_is_asked_about_itself() -> None:
+def test_broker_configs_are_requested_from_that_broker() -> None:
     async def scenario() -> None:
         async with administering() as (client, admin):
             [node_id] = client.router.view.brokers
@@ -203,7 +203,7 @@ def test_a_broker_is_asked_about_itself() -> None:
 # Offsets
 
 
-def test_offsets_are_found_by_place_and_by_time() -> None:
+def test_offsets_are_listed_by_position_and_by_time() -> None:
     async def scenario() -> None:
         async with administering() as (client, admin):
             await admin.create_topic("a", partitions=2)
@@ -224,7 +224,7 @@ def offset(found: FoundOffset | BrokerError) -> int:
     return raise_if_error(found).offset
 
 
-def test_a_partition_that_does_not_exist_spoils_no_other() -> None:
+def test_an_unknown_partition_does_not_affect_the_others() -> None:
     async def scenario() -> None:
         async with administering() as (_, admin):
             await admin.create_topic("a")
@@ -234,7 +234,7 @@ def test_a_partition_that_does_not_exist_spoils_no_other() -> None:
     run(scenario())
 
 
-def test_records_are_forgotten_up_to_an_offset() -> None:
+def test_records_are_deleted_up_to_an_offset() -> None:
     async def scenario() -> None:
         async with administering() as (client, admin):
             await admin.create_topic("a")
@@ -287,7 +287,7 @@ def test_a_group_is_listed_described_and_deleted() -> None:
     run(scenario())
 
 
-def test_a_group_that_does_not_exist_is_said_not_to() -> None:
+def test_an_unknown_group_is_reported() -> None:
     async def scenario() -> None:
         async with administering() as (_, admin):
             for call in (admin.describe_group("x"), admin.delete_group("x")):
@@ -299,7 +299,7 @@ def test_a_group_that_does_not_exist_is_said_not_to() -> None:
     run(scenario())
 
 
-def test_the_members_of_a_group_and_what_they_read() -> None:
+def test_members_of_a_group_are_described_with_their_assignments() -> None:
     async def scenario() -> None:
         async with administering() as (client, admin):
             await admin.create_topic("a", partitions=2)
@@ -332,7 +332,7 @@ def test_the_cluster_is_described() -> None:
     run(scenario())
 
 
-def test_a_closed_client_administers_nothing() -> None:
+def test_a_closed_client_refuses_calls() -> None:
     async def scenario() -> Any:
         async with administering() as (client, admin):
             pass

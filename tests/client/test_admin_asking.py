@@ -1,4 +1,4 @@
-"""Whom an administrator's requests go to, and what happens when that has moved."""
+"""Routing of admin requests, also when the controller, a leader or a coordinator moves."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def leads(node_id: int, *brokers: FakeBroker) -> None:
 # The controller
 
 
-def test_what_only_the_controller_does_is_asked_of_it_wherever_it_moves() -> None:
+def test_controller_requests_follow_the_controller() -> None:
     async def scenario() -> None:
         first, second = FakeBroker(node_id=0), FakeBroker(node_id=1)
 
@@ -76,7 +76,7 @@ def test_what_only_the_controller_does_is_asked_of_it_wherever_it_moves() -> Non
     run(scenario())
 
 
-def test_a_controller_that_never_comes_is_given_up_in_time() -> None:
+def test_a_missing_controller_is_an_error_at_the_timeout() -> None:
     async def scenario() -> None:
         broker = FakeBroker({CreateTopicsRequest: lambda _: created(ErrorCode.NOT_CONTROLLER)})
         async with administering(broker, request_timeout_ms=50) as admin:
@@ -89,7 +89,7 @@ def test_a_controller_that_never_comes_is_given_up_in_time() -> None:
 # Leaders
 
 
-def test_a_partition_is_asked_about_once_if_its_leader_answers() -> None:
+def test_a_partition_is_requested_once_if_its_leader_answers() -> None:
     async def scenario() -> None:
         broker = FakeBroker({ListOffsetsRequest: lambda _: listed(ErrorCode.NONE, 5)})
         leads(0, broker)
@@ -104,7 +104,7 @@ def test_a_partition_is_asked_about_once_if_its_leader_answers() -> None:
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-def test_a_partition_whose_leader_moved_or_died_is_asked_about_where_it_is_now(is_gone: bool) -> None:  # noqa: FBT001
+def test_a_partition_whose_leader_moved_or_died_is_requested_from_the_new_leader(is_gone: bool) -> None:  # noqa: FBT001
     async def scenario() -> None:
         first, second = FakeBroker(node_id=0), FakeBroker(node_id=1)
 
@@ -123,7 +123,7 @@ def test_a_partition_whose_leader_moved_or_died_is_asked_about_where_it_is_now(i
     run(scenario())
 
 
-def test_an_error_that_will_not_pass_is_the_partitions_own() -> None:
+def test_a_fatal_error_is_reported_for_its_partition() -> None:
     async def scenario() -> None:
         broker = FakeBroker({ListOffsetsRequest: lambda _: listed(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)})
         leads(0, broker)
@@ -136,7 +136,7 @@ def test_an_error_that_will_not_pass_is_the_partitions_own() -> None:
     run(scenario())
 
 
-def test_nothing_is_asked_about_no_partitions() -> None:
+def test_no_request_is_sent_without_partitions() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with administering(broker) as admin:
@@ -175,7 +175,7 @@ def test_a_coordinator_that_moved_or_died_is_found_again() -> None:
     run(scenario())
 
 
-def test_a_broker_that_stays_away_is_given_up_in_time() -> None:
+def test_a_lost_broker_is_an_error_at_the_timeout() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with administering(broker, request_timeout_ms=50, metadata_refresh_retry_count=1) as admin:

@@ -1,4 +1,4 @@
-"""Ending transactions as an administrator; `tests/cli/test_transaction.py` has the rest."""
+"""Aborting transactions with the admin client; `tests/cli/test_transaction.py` has the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def served() -> Iterator[EphemeralBroker]:
         yield served
 
 
-def test_a_coordinator_that_is_busy_aborting_is_asked_again(served: EphemeralBroker) -> None:
+def test_a_concurrent_abort_is_retried(served: EphemeralBroker) -> None:
     with (
         ottla.Producer(served.bootstrap_servers, transactional_id="id"),
         ottla.Admin(served.bootstrap_servers, backoff_first_ms=1) as admin,
@@ -36,7 +36,7 @@ def test_a_coordinator_that_is_busy_aborting_is_asked_again(served: EphemeralBro
         assert admin.describe_transaction("id").producer_epoch > before.producer_epoch
 
 
-def test_a_partition_that_does_not_exist_is_told_so(served: EphemeralBroker) -> None:
+def test_an_unknown_partition_is_an_error(served: EphemeralBroker) -> None:
     with ottla.Admin(served.bootstrap_servers) as admin:
         [(_, refused)] = admin.describe_producers([TopicPartition("nowhere", 0)]).items()
     assert isinstance(refused, BrokerError)

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""Backoff between attempts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_each_failure_doubles_the_wait_up_to_the_longest() -> None:
     assert waits == pytest.approx([0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
 
 
-def test_the_wait_differs_by_a_fifth_either_way() -> None:
+def test_the_backoff_has_a_jitter_of_a_fifth() -> None:
     assert Backoff(100, 1000, random=lambda: 0.0).delay_s(1) == pytest.approx(0.08)
     assert Backoff(100, 1000, random=lambda: 1.0).delay_s(1) == pytest.approx(0.12)
 
@@ -23,5 +23,5 @@ def test_two_clients_that_failed_together_do_not_return_together() -> None:
     assert len(waits) > 1
 
 
-def test_a_very_long_row_of_failures_is_still_a_wait() -> None:
+def test_a_very_long_series_of_failures_has_a_bounded_backoff() -> None:
     assert Backoff(50, 1000, random=lambda: 0.5).delay_s(1_000_000) == pytest.approx(1.0)

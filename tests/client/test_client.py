@@ -1,4 +1,4 @@
-"""The client as its user meets it: it begins, it ends, and it says what is wrong."""
+"""The client from the user's view: start, close, errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Made:
-    """Something a client made, and must close."""
+    """An object created by a client, which must close it."""
 
     def __init__(self, closed: list[str], name: str, error: Exception | None = None) -> None:
         self._closed = closed
@@ -47,7 +47,7 @@ class Made:
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_it_connects_tells_what_there_is_and_closes(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def test_it_connects_lists_topics_and_closes(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def scenario() -> None:
         async with ottla.Broker() as broker, Client(broker.bootstrap_servers, leader_election_retry_ms=10) as client:
             await client.admin.create_topic("orders", partitions=2)
@@ -59,7 +59,7 @@ def test_it_connects_tells_what_there_is_and_closes(loop: Callable[[], asyncio.A
     run(scenario(), loop)
 
 
-def test_one_client_serves_many_at_once() -> None:
+def test_one_client_serves_concurrent_calls() -> None:
     async def scenario() -> None:
         async with ottla.Broker() as broker, Client(broker.bootstrap_servers) as client:
             await client.admin.create_topic("orders")
@@ -69,13 +69,13 @@ def test_one_client_serves_many_at_once() -> None:
     run(scenario())
 
 
-def test_before_it_is_started_it_says_how_to() -> None:
+def test_use_before_start_is_an_error_that_says_how_to_start() -> None:
     client = Client("localhost:9092")
     with pytest.raises(ClientError, match="use it in an `async with` block, or call start"):
         client.producer()
 
 
-def test_after_it_is_closed_it_says_so() -> None:
+def test_use_after_close_is_an_error() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker):
@@ -92,7 +92,7 @@ def test_after_it_is_closed_it_says_so() -> None:
     run(scenario())
 
 
-def test_a_start_that_fails_leaves_nothing_behind() -> None:
+def test_a_failed_start_leaves_nothing_behind() -> None:
     async def scenario() -> None:
         with pytest.raises(ConnectFailed, match=r"127\.0\.0\.1:1"):
             async with Client("127.0.0.1:1", metadata_refresh_retry_count=1):
@@ -101,7 +101,7 @@ def test_a_start_that_fails_leaves_nothing_behind() -> None:
     run(scenario())
 
 
-def test_a_start_that_is_cancelled_leaves_nothing_behind() -> None:
+def test_a_cancelled_start_leaves_nothing_behind() -> None:
     async def scenario() -> None:
         client = Client("127.0.0.1:1", metadata_refresh_retry_count=0)
         starting = asyncio.create_task(client.start())
@@ -113,14 +113,14 @@ def test_a_start_that_is_cancelled_leaves_nothing_behind() -> None:
     run(scenario())
 
 
-def test_an_address_or_option_that_cannot_be_is_refused_before_anything_is_done() -> None:
+def test_an_invalid_address_or_option_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="is a URL"):
         Client("http://localhost")
     with pytest.raises(ConfigError, match="request_timeout_ms"):
         Client("localhost", request_timeout_ms=-1)
 
 
-def test_all_that_it_made_is_closed_the_newest_first_whatever_goes_wrong() -> None:
+def test_all_objects_it_created_are_closed_newest_first_despite_errors() -> None:
     async def scenario() -> list[str]:
         closed: list[str] = []
         broker = FakeBroker()
@@ -138,7 +138,7 @@ def test_all_that_it_made_is_closed_the_newest_first_whatever_goes_wrong() -> No
     assert run(scenario()) == ["third", "second", "first"]
 
 
-def test_what_was_closed_already_is_not_kept() -> None:
+def test_closed_objects_are_not_kept() -> None:
     async def scenario() -> None:
         async with ottla.Broker() as broker, Client(broker.bootstrap_servers) as client:
             for _ in range(3):
@@ -151,7 +151,7 @@ def test_what_was_closed_already_is_not_kept() -> None:
     run(scenario())
 
 
-def test_a_producer_waits_for_a_broker_that_has_no_ids_to_give_yet() -> None:
+def test_a_producer_waits_until_the_broker_can_assign_producer_ids() -> None:
     async def scenario() -> int:
         codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NONE]
         broker = FakeBroker(
@@ -170,7 +170,7 @@ def test_a_producer_waits_for_a_broker_that_has_no_ids_to_give_yet() -> None:
 # Errors
 
 
-def test_an_error_of_the_broker_says_what_it_is_about_what_it_is_and_what_to_do() -> None:
+def test_a_broker_error_names_the_subject_the_code_and_the_remedy() -> None:
     error = broker_error(10, "a batch for orders-0", "1048576 bytes is too much")
     assert isinstance(error, RecordTooLarge)
     assert error.code is ErrorCode.MESSAGE_TOO_LARGE
@@ -181,7 +181,7 @@ def test_an_error_of_the_broker_says_what_it_is_about_what_it_is_and_what_to_do(
     assert isinstance(error, OttlaError)
 
 
-def test_errors_that_somebody_catches_have_a_class_and_the_others_a_code() -> None:
+def test_common_errors_have_a_class_and_the_others_a_code() -> None:
     assert isinstance(broker_error(25, "x"), CommitFailed)
     assert type(broker_error(37, "x")) is BrokerError
     assert broker_error(6, "x").is_retriable
@@ -197,6 +197,6 @@ def test_a_code_newer_than_this_client_is_shown_as_its_number() -> None:
 # Serializers
 
 
-def test_text_and_json_go_there_and_back() -> None:
+def test_text_and_json_round_trip() -> None:
     assert decode_text(encode_text("grün")) == "grün"
     assert decode_json(encode_json({"a": [1, None, "ü"]})) == {"a": [1, None, "ü"]}

@@ -1,4 +1,4 @@
-"""The options: their defaults, what they refuse, and that each can be given as a keyword."""
+"""Options: defaults, validation, keywords."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_options_of_kafka_d_have_its_defaults() -> None:
         (Security, {"token": str}, "token needs mechanism OAUTHBEARER"),
     ],
 )
-def test_what_cannot_be_is_refused_and_the_option_named(
+def test_an_invalid_value_is_refused_and_the_option_named(
     config: type[Any], options: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(ConfigError, match=complaint):
@@ -109,7 +109,7 @@ def test_secrets_are_not_shown() -> None:
     assert "s3cret" not in shown
 
 
-def test_files_of_tls_that_cannot_be_used_are_named(tmp_path: Any) -> None:
+def test_unusable_tls_files_are_named(tmp_path: Any) -> None:
     empty = tmp_path / "empty.pem"
     empty.touch()
     for options, complaint in (
@@ -121,13 +121,13 @@ def test_files_of_tls_that_cannot_be_used_are_named(tmp_path: Any) -> None:
             Security(tls=True, **options).tls_context()  # type: ignore[arg-type]
 
 
-def test_a_context_of_ones_own_is_used_as_it_is() -> None:
+def test_a_given_ssl_context_is_used_unchanged() -> None:
     own = ssl.create_default_context()
     assert Security(tls=own).tls_context() is own
     assert Security().tls_context() is None
 
 
-def test_the_host_is_checked_unless_told_otherwise(tmp_path: Any) -> None:
+def test_the_host_name_is_verified_unless_disabled(tmp_path: Any) -> None:
     authority = str(make_certificates(tmp_path).authority)
     checked = Security(tls=True, ca_file=authority).tls_context()
     unchecked = Security(tls=True, ca_file=authority, check_hostname=False).tls_context()

@@ -1,4 +1,4 @@
-"""One connection: versions, answers and who they are for, and all the ways it can end."""
+"""One connection: versions, responses, timeouts, and ways to end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_it_greets_asks_and_closes(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def test_it_negotiates_versions_sends_and_closes(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker):
@@ -48,7 +48,7 @@ def test_it_greets_asks_and_closes(loop: Callable[[], asyncio.AbstractEventLoop]
     run(scenario(), loop)
 
 
-def test_an_older_broker_is_greeted_again_in_the_version_it_names() -> None:
+def test_an_older_broker_is_asked_again_in_the_version_it_names() -> None:
     async def scenario() -> list[tuple[str, int]]:
         broker = FakeBroker(versions={**ALL_VERSIONS, apis.API_VERSIONS.key: (0, 2)})
         async with serving(broker):
@@ -58,7 +58,7 @@ def test_an_older_broker_is_greeted_again_in_the_version_it_names() -> None:
     assert run(scenario()) == [("ApiVersions", 4), ("ApiVersions", 2)]
 
 
-def test_a_very_old_broker_that_names_no_version_is_greeted_in_the_first() -> None:
+def test_a_very_old_broker_that_names_no_version_is_asked_in_version_0() -> None:
     asked = []
 
     def greet(_: ApiVersionsRequest) -> bytes:
@@ -92,7 +92,7 @@ def test_the_highest_version_that_both_speak_is_used() -> None:
     run(scenario())
 
 
-def test_what_the_broker_does_not_serve_says_which_and_what_it_has() -> None:
+def test_an_unsupported_api_or_version_is_named_with_the_supported_ones() -> None:
     async def scenario() -> None:
         versions = {apis.API_VERSIONS.key: (0, 4), apis.FETCH.key: (0, 3), apis.METADATA.key: (9, 13)}
         broker = FakeBroker(versions=versions)
@@ -113,14 +113,14 @@ def test_what_the_broker_does_not_serve_says_which_and_what_it_has() -> None:
 # Answers
 
 
-def test_answers_find_their_requests_in_any_order() -> None:
+def test_responses_are_matched_to_requests_in_any_order() -> None:
     async def scenario() -> None:
         held: list[bytes] = []
         id_of: dict[int, int] = {}
 
         def answer(request: HeartbeatRequest) -> bytes:
             number = request.generation_id
-            id_of[number] = number + 1  # the greeting was the first
+            id_of[number] = number + 1  # ApiVersions was the first
             header = RequestHeader(apis.HEARTBEAT, 4, id_of[number], None, 0)
             held.insert(0, b"".join(encode_response(header, HeartbeatResponse(error_code=number))))
             return b"".join(held) if number == 3 else b""
@@ -149,7 +149,7 @@ def test_requests_arrive_in_the_order_of_the_calls() -> None:
     run(scenario())
 
 
-def test_what_is_posted_expects_no_answer() -> None:
+def test_a_posted_request_expects_no_response() -> None:
     async def scenario() -> None:
         broker = FakeBroker({HeartbeatRequest: lambda _: None})
         async with serving(broker):
@@ -162,7 +162,7 @@ def test_what_is_posted_expects_no_answer() -> None:
     run(scenario())
 
 
-def test_an_answer_nobody_waits_for_any_more_is_dropped() -> None:
+def test_the_response_to_a_cancelled_request_is_dropped() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker):
@@ -175,7 +175,7 @@ def test_an_answer_nobody_waits_for_any_more_is_dropped() -> None:
 
 
 class Written(asyncio.Transport):
-    """Keeps how much was written to it at once."""
+    """Records the size of each write."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -185,7 +185,7 @@ class Written(asyncio.Transport):
 
 
 @pytest.mark.parametrize(("size", "is_joined"), [(50_000, True), (150_000, False)])
-def test_the_parts_of_a_request_are_put_together_up_to_the_size_that_is_set(size: int, is_joined: bool) -> None:  # noqa: FBT001
+def test_parts_of_a_request_are_joined_up_to_the_configured_size(size: int, is_joined: bool) -> None:  # noqa: FBT001
     async def scenario() -> list[int]:
         connection = Connection(Address("h", 1), ClientConfig(serializer_chunk_bytes=100_000))
         written = Written()
@@ -200,7 +200,7 @@ def test_the_parts_of_a_request_are_put_together_up_to_the_size_that_is_set(size
     assert (len(sizes) == 1) == is_joined
 
 
-def test_no_more_is_read_at_once_than_is_set() -> None:
+def test_the_read_size_is_limited() -> None:
     async def scenario() -> None:
         connection = Connection(Address("h", 1), ClientConfig(deserializer_chunk_bytes=300))
         assert len(connection.get_buffer(-1)) == 300
@@ -211,7 +211,7 @@ def test_no_more_is_read_at_once_than_is_set() -> None:
 # Time-outs
 
 
-def test_a_request_that_is_not_answered_in_time_fails_and_its_late_answer_is_dropped() -> None:
+def test_a_request_times_out_and_its_late_response_is_dropped() -> None:
     async def scenario() -> None:
         go_on = asyncio.Event()
 
@@ -232,7 +232,7 @@ def test_a_request_that_is_not_answered_in_time_fails_and_its_late_answer_is_dro
     run(scenario())
 
 
-def test_a_broker_that_sends_nothing_for_the_whole_request_timeout_is_given_up() -> None:
+def test_a_broker_silent_for_the_whole_request_timeout_is_disconnected() -> None:
     async def scenario() -> None:
         broker = FakeBroker({HeartbeatRequest: lambda _: None})
         async with serving(broker):
@@ -250,7 +250,7 @@ def test_a_broker_that_sends_nothing_for_the_whole_request_timeout_is_given_up()
 # Ends
 
 
-def test_a_broker_that_dies_with_requests_under_way_fails_each_of_them() -> None:
+def test_a_lost_connection_fails_each_request_in_flight() -> None:
     def die(_: HeartbeatRequest) -> None:
         raise HangUp
 
@@ -271,7 +271,7 @@ def test_a_broker_that_dies_with_requests_under_way_fails_each_of_them() -> None
     run(scenario())
 
 
-def test_closing_fails_what_is_under_way_at_once() -> None:
+def test_closing_fails_requests_in_flight_at_once() -> None:
     async def scenario() -> None:
         broker = FakeBroker({HeartbeatRequest: lambda _: None})
         async with serving(broker):
@@ -288,7 +288,7 @@ def test_closing_fails_what_is_under_way_at_once() -> None:
     run(scenario())
 
 
-def test_a_full_socket_is_waited_for_and_a_lost_one_is_not() -> None:
+def test_a_full_socket_is_waited_for_but_not_a_lost_one() -> None:
     async def scenario() -> None:
         read_on = asyncio.Event()
 
@@ -331,7 +331,7 @@ def test_a_full_socket_is_waited_for_and_a_lost_one_is_not() -> None:
         (b"\xff\xff\xff\xff", "invalid frame size -1"),
     ],
 )
-def test_a_broker_that_breaks_the_protocol_is_hung_up_on(nonsense: bytes, complaint: str) -> None:
+def test_a_protocol_violation_closes_the_connection(nonsense: bytes, complaint: str) -> None:
     async def scenario() -> None:
         broker = FakeBroker({HeartbeatRequest: lambda _: nonsense})
         async with serving(broker):

@@ -1,4 +1,4 @@
-"""A real broker that is killed, comes back, or stops answering, with the client in the middle of asking it."""
+"""A real broker is killed, restarted or stopped during requests of the client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASK = MetadataRequest(topics=())
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_a_broker_that_is_killed_while_it_is_asked_and_comes_back(
+def test_the_client_survives_a_broker_kill_and_restart(
     tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def scenario(server: Serve) -> None:
@@ -49,7 +49,7 @@ def test_a_broker_that_is_killed_while_it_is_asked_and_comes_back(
         run(scenario(server), loop)
 
 
-def test_a_broker_that_stops_answering_is_given_up_in_time_and_found_again(tmp_path: Path) -> None:
+def test_a_broker_that_stops_answering_times_out_and_is_found_again(tmp_path: Path) -> None:
     async def scenario(server: Serve) -> None:
         async with Client(
             server.address, request_timeout_ms=500, connect_timeout_ms=500, metadata_refresh_retry_count=1

@@ -1,4 +1,4 @@
-"""Whatever a broker sends, a request ends with its answer or with an error of the client's own."""
+"""Whatever a broker sends, a request ends with a response or a client error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def framed(body: bytes) -> bytes:
 
 
 def receive(connection: Connection, data: bytes) -> None:
-    """As an event loop would hand it over, bit by bit."""
+    """Feed the bytes in pieces, as an event loop would."""
     while data and connection.is_open:
         buffer = connection.get_buffer(-1)
         count = min(len(buffer), len(data))
@@ -74,11 +74,11 @@ def are_fair(results: list[Response | BaseException]) -> bool:
 
 
 @given(st.binary(max_size=2000), st.booleans())
-def test_bytes_that_mean_nothing(sent: bytes, is_greeted: bool) -> None:  # noqa: FBT001
+def test_random_bytes_end_in_a_client_error(sent: bytes, is_greeted: bool) -> None:  # noqa: FBT001
     assert are_fair(run(outcomes(sent, is_greeted=is_greeted)))
 
 
 @given(st.lists(st.tuples(st.integers(1, len(REQUESTS)), st.binary(max_size=300)), max_size=6))
-def test_answers_that_have_the_right_number_and_nothing_else(answers: list[tuple[int, bytes]]) -> None:
+def test_random_bodies_with_the_right_correlation_id_end_in_a_client_error(answers: list[tuple[int, bytes]]) -> None:
     sent = b"".join(framed(number.to_bytes(SIZE) + body) for number, body in answers)
     assert are_fair(run(outcomes(sent, is_greeted=True)))

@@ -1,4 +1,4 @@
-"""From a name to a connection, or to an error that says why there is none."""
+"""Opening connections: name resolution, errors, timeouts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # No server, or another kind of server
 
 
-def test_nobody_there() -> None:
+def test_a_refused_connection_says_so() -> None:
     with socket.socket() as free:
         free.bind((LOCALHOST, 0))
         address = f"{LOCALHOST}:{free.getsockname()[1]}"
@@ -34,12 +34,12 @@ def test_nobody_there() -> None:
             run(connect(address))
 
 
-def test_a_name_that_does_not_exist() -> None:
+def test_an_unresolvable_name_says_so() -> None:
     with pytest.raises(ConnectFailed, match=r"could not resolve 'no-such-host\.invalid'"):
         run(connect("no-such-host.invalid:9092"))
 
 
-def test_a_name_that_cannot_be() -> None:
+def test_an_invalid_name_says_so() -> None:
     with pytest.raises(ConnectFailed, match="could not resolve"):
         run(connect("a" * 64 + ".example:9092"))
 
@@ -56,7 +56,7 @@ def test_a_name_that_cannot_be() -> None:
         (b"\x00\x00\x00\x04\x00\x00\x03\xe7", "does not speak the Kafka protocol"),
     ],
 )
-def test_somebody_who_is_no_broker(answer: bytes, complaint: str) -> None:
+def test_a_server_that_is_not_a_broker_says_so(answer: bytes, complaint: str) -> None:
     async def scenario() -> None:
         async with stranger(answers=answer) as address:
             with pytest.raises(NotKafka, match=complaint):
@@ -65,7 +65,7 @@ def test_somebody_who_is_no_broker(answer: bytes, complaint: str) -> None:
     run(scenario())
 
 
-def test_somebody_who_hangs_up() -> None:
+def test_a_server_that_closes_the_connection_says_so() -> None:
     async def scenario() -> None:
         async with stranger(answers=b"") as address:
             with pytest.raises(ConnectFailed, match=r"closed the connection on .*TLS.*authentication"):
@@ -74,7 +74,7 @@ def test_somebody_who_hangs_up() -> None:
     run(scenario())
 
 
-def test_somebody_who_speaks_first() -> None:
+def test_a_server_that_speaks_first_is_not_a_broker() -> None:
     async def scenario() -> None:
         async with stranger(b"220 mail.example ESMTP\r\n") as address:
             with pytest.raises(NotKafka, match="does not speak the Kafka protocol"):
@@ -84,7 +84,7 @@ def test_somebody_who_speaks_first() -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_somebody_who_says_nothing_is_waited_for_no_longer_than_allowed(
+def test_a_silent_server_times_out(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     async def scenario() -> float:
@@ -101,7 +101,7 @@ def test_somebody_who_says_nothing_is_waited_for_no_longer_than_allowed(
 
 
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: Address) -> None:
-    """Whatever name is asked for has these addresses; an address has itself."""
+    """Make every name resolve to these addresses; an address resolves to itself."""
     real = socket.getaddrinfo
 
     def resolve(host: str, port: int, *rest: int, **named: int) -> list[tuple[object, ...]]:
@@ -125,7 +125,7 @@ def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> N
     run(scenario())
 
 
-def test_if_no_address_of_a_name_works_each_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_all_addresses_of_a_name_fail_each_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with stranger(answers=b"HTTP/1.1 400 no\r\n") as http:
             resolve_to(monkeypatch, Address(LOCALHOST, 1), parse_address(http))
@@ -147,7 +147,7 @@ def has_ipv6() -> bool:
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
-def test_ipv6() -> None:
+def test_ipv6_addresses_work() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         await broker.start(host="::1")

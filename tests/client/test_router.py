@@ -1,4 +1,4 @@
-"""The router: which broker is asked, and what happens when brokers go."""
+"""The router: choice of brokers, and lost brokers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .running import run
 # Connections
 
 
-def test_each_purpose_and_owner_has_a_connection_of_its_own() -> None:
+def test_each_purpose_and_owner_has_its_own_connection() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker), routing(broker) as router:
@@ -38,7 +38,7 @@ def test_each_purpose_and_owner_has_a_connection_of_its_own() -> None:
     run(scenario())
 
 
-def test_those_who_need_a_connection_at_the_same_time_share_it() -> None:
+def test_concurrent_requests_share_a_connection_attempt() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker), routing(broker) as router:
@@ -64,7 +64,7 @@ def test_a_lost_connection_is_opened_again() -> None:
     run(scenario())
 
 
-def test_a_broker_that_is_not_known_is_said_to_be_so() -> None:
+def test_an_unknown_broker_is_an_error() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker), routing(broker) as router:
@@ -74,7 +74,7 @@ def test_a_broker_that_is_not_known_is_said_to_be_so() -> None:
     run(scenario())
 
 
-def test_a_broker_that_moved_is_asked_at_its_new_address() -> None:
+def test_a_moved_broker_is_contacted_at_its_new_address() -> None:
     async def scenario() -> None:
         old, new = FakeBroker(node_id=0), FakeBroker(node_id=0)
         async with serving(old), serving(new), routing(old) as router:
@@ -82,7 +82,7 @@ def test_a_broker_that_moved_is_asked_at_its_new_address() -> None:
             old.brokers = [new]
             await router.refresh([])
             assert (await router.connection(0, Purpose.PUSH)).address.port == new.port
-            assert before.is_open  # it was given by the user as well, who may be right
+            assert before.is_open  # it is also a bootstrap address, which may still be right
 
             new.brokers = [old]
             await router.refresh([])
@@ -95,7 +95,7 @@ def test_a_broker_that_moved_is_asked_at_its_new_address() -> None:
 # Asking
 
 
-def test_any_broker_will_do_if_none_is_named_and_one_that_fails_is_passed_over() -> None:
+def test_without_a_named_broker_any_is_used_and_failing_ones_are_skipped() -> None:
     async def scenario() -> None:
         def hang_up(_: ListGroupsRequest) -> None:
             raise HangUp
@@ -135,7 +135,7 @@ def test_a_request_that_timed_out_is_not_sent_to_another_broker() -> None:
     run(scenario())
 
 
-def test_when_all_known_brokers_are_gone_those_given_are_asked_again() -> None:
+def test_when_all_known_brokers_are_lost_the_bootstrap_servers_are_used_again() -> None:
     async def scenario() -> None:
         given, other = FakeBroker(node_id=0), FakeBroker(node_id=1)
         async with serving(given):
@@ -151,7 +151,7 @@ def test_when_all_known_brokers_are_gone_those_given_are_asked_again() -> None:
     run(scenario())
 
 
-def test_a_broker_that_is_stuck_does_not_keep_the_view_from_being_refreshed() -> None:
+def test_a_stuck_broker_does_not_block_metadata_refreshes() -> None:
     async def scenario() -> None:
         stuck, well = FakeBroker(node_id=0), FakeBroker(node_id=1)
         async with serving(stuck, well), routing(stuck, connect_timeout_ms=50) as router:
@@ -161,14 +161,14 @@ def test_a_broker_that_is_stuck_does_not_keep_the_view_from_being_refreshed() ->
             for _ in range(3):
                 await router.refresh(["a"])
             assert list(router.view.topics) == ["a"]
-            # Once it has not answered, others come first.
+            # After a timeout, others come first.
             assert stuck.count(MetadataRequest) <= 2
 
     run(scenario())
 
 
 @pytest.mark.parametrize("change", [{"brokers": ()}, {"error_code": ErrorCode.REBOOTSTRAP_REQUIRED}])
-def test_a_broker_that_does_not_know_its_cluster_is_not_believed(change: dict[str, Any]) -> None:
+def test_metadata_of_a_broker_that_does_not_know_its_cluster_is_ignored(change: dict[str, Any]) -> None:
     async def scenario() -> None:
         lost, well = FakeBroker(node_id=0), FakeBroker(node_id=1)
         lost.handlers[MetadataRequest] = lambda request: msgspec.structs.replace(lost.metadata(request), **change)
@@ -185,7 +185,7 @@ def test_a_broker_that_does_not_know_its_cluster_is_not_believed(change: dict[st
 # Closing
 
 
-def test_closing_ends_whoever_waits() -> None:
+def test_closing_ends_waiting_calls() -> None:
     async def scenario() -> None:
         broker = FakeBroker({HeartbeatRequest: lambda _: None})
         async with serving(broker), routing(broker) as router:

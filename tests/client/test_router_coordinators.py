@@ -23,7 +23,7 @@ def coordinator(node_id: int, port: int = 0, error: int = 0) -> FindCoordinatorR
     )
 
 
-def test_a_coordinator_is_asked_for_once_until_it_is_forgotten() -> None:
+def test_a_coordinator_is_looked_up_once_until_invalidated() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         broker.handlers[FindCoordinatorRequest] = lambda _: coordinator(0, broker.port)
@@ -37,7 +37,7 @@ def test_a_coordinator_is_asked_for_once_until_it_is_forgotten() -> None:
     run(scenario())
 
 
-def test_a_coordinator_that_is_not_known_yet_is_waited_for() -> None:
+def test_an_unavailable_coordinator_is_waited_for() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         answers = [coordinator(-1, error=15), coordinator(-1, error=14), coordinator(0)]
@@ -48,7 +48,7 @@ def test_a_coordinator_that_is_not_known_yet_is_waited_for() -> None:
     run(scenario())
 
 
-def test_a_coordinator_that_is_refused_fails_at_once() -> None:
+def test_a_refused_coordinator_lookup_fails_at_once() -> None:
     async def scenario() -> None:
         broker = FakeBroker({FindCoordinatorRequest: lambda _: coordinator(-1, error=30)})
         async with serving(broker), routing(broker) as router:
@@ -73,7 +73,7 @@ def test_a_coordinator_is_found_with_an_old_broker_too() -> None:
     run(scenario())
 
 
-def test_a_coordinator_not_among_the_brokers_known_is_added_to_them() -> None:
+def test_an_unknown_coordinator_is_added_to_the_known_brokers() -> None:
     async def scenario() -> None:
         broker, other = FakeBroker(node_id=0), FakeBroker(node_id=5)
         broker.handlers[FindCoordinatorRequest] = lambda _: coordinator(5, other.port)

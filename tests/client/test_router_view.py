@@ -1,4 +1,4 @@
-"""The router's view of the cluster: where it comes from, when it is refreshed, and what it says of topics."""
+"""The router's cluster view: bootstrap, refresh, topics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .running import run
 # Finding the cluster
 
 
-def test_one_broker_of_those_given_is_enough() -> None:
+def test_one_reachable_bootstrap_server_is_enough() -> None:
     async def scenario() -> None:
         broker, gone = FakeBroker(), FakeBroker()
         await gone.start()
@@ -38,7 +38,7 @@ def test_one_broker_of_those_given_is_enough() -> None:
     run(scenario())
 
 
-def test_if_nobody_is_there_the_error_names_each_address() -> None:
+def test_if_no_bootstrap_server_is_reachable_the_error_names_each() -> None:
     async def scenario() -> None:
         router = Router(parse_addresses("127.0.0.1:1,127.0.0.1:2"), ClientConfig(**QUICK))
         with pytest.raises(ConnectFailed, match=r"127\.0\.0\.1:1: .*127\.0\.0\.1:2: "):
@@ -48,7 +48,7 @@ def test_if_nobody_is_there_the_error_names_each_address() -> None:
     run(scenario())
 
 
-def test_a_cluster_that_comes_up_late_is_waited_for() -> None:
+def test_a_cluster_that_starts_late_is_waited_for() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         await broker.start()
@@ -65,7 +65,7 @@ def test_a_cluster_that_comes_up_late_is_waited_for() -> None:
     run(scenario())
 
 
-def test_a_broker_that_is_known_by_another_name_keeps_no_second_connection() -> None:
+def test_a_broker_known_by_two_names_has_one_connection() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker):
@@ -84,7 +84,7 @@ def test_a_broker_that_is_known_by_another_name_keeps_no_second_connection() -> 
 # The view
 
 
-def test_those_who_ask_at_the_same_time_share_a_request() -> None:
+def test_concurrent_metadata_requests_are_merged() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         broker.topics = {name: topic(name) for name in "abc"}
@@ -97,7 +97,7 @@ def test_those_who_ask_at_the_same_time_share_a_request() -> None:
     run(scenario())
 
 
-def test_those_who_ask_while_a_request_is_under_way_share_the_next() -> None:
+def test_requests_made_during_a_refresh_share_the_next_one() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         go_on = asyncio.Event()
@@ -119,7 +119,7 @@ def test_those_who_ask_while_a_request_is_under_way_share_the_next() -> None:
     run(scenario())
 
 
-def test_one_who_gives_up_waiting_takes_nothing_from_the_others() -> None:
+def test_cancelling_one_waiter_does_not_affect_the_others() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker), routing(broker) as router:
@@ -132,7 +132,7 @@ def test_one_who_gives_up_waiting_takes_nothing_from_the_others() -> None:
     run(scenario())
 
 
-def test_all_topics_are_asked_for_unless_some_are_named() -> None:
+def test_all_topics_are_requested_unless_some_are_named() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         broker.topics = {name: topic(name) for name in "ab"}
@@ -145,7 +145,7 @@ def test_all_topics_are_asked_for_unless_some_are_named() -> None:
     run(scenario())
 
 
-def test_what_is_marked_stale_is_refreshed_soon_with_all_that_is_watched() -> None:
+def test_a_stale_view_is_refreshed_soon_with_all_watched_topics() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         broker.topics = {name: topic(name) for name in "ab"}
@@ -162,7 +162,7 @@ def test_what_is_marked_stale_is_refreshed_soon_with_all_that_is_watched() -> No
     run(scenario())
 
 
-def test_what_is_marked_stale_is_asked_for_again_until_the_cluster_has_found_out() -> None:
+def test_a_stale_view_is_refreshed_until_the_cluster_has_changed() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         broker.topics = {"a": topic("a")}
@@ -178,7 +178,7 @@ def test_what_is_marked_stale_is_asked_for_again_until_the_cluster_has_found_out
     run(scenario())
 
 
-def test_a_broker_that_has_just_failed_is_asked_last() -> None:
+def test_a_recently_failed_broker_is_tried_last() -> None:
     async def scenario() -> None:
         gone, broker = FakeBroker(), FakeBroker(node_id=1)
         async with serving(broker):
@@ -208,7 +208,7 @@ def test_the_view_is_refreshed_by_age() -> None:
     run(scenario())
 
 
-def test_a_refresh_in_the_background_that_fails_is_tried_again() -> None:
+def test_a_failed_background_refresh_is_retried() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         refusals = []
@@ -230,7 +230,7 @@ def test_a_refresh_in_the_background_that_fails_is_tried_again() -> None:
     run(scenario())
 
 
-def test_a_view_that_did_not_change_is_no_news() -> None:
+def test_an_unchanged_view_notifies_no_watchers() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker), routing(broker) as router:
@@ -252,7 +252,7 @@ def test_a_view_that_did_not_change_is_no_news() -> None:
 # Topics
 
 
-def test_a_topic_is_asked_for_once() -> None:
+def test_a_topic_is_requested_once() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         broker.topics = {"a": topic("a", leaders=(0, -1))}
@@ -266,7 +266,7 @@ def test_a_topic_is_asked_for_once() -> None:
     run(scenario())
 
 
-def test_a_topic_that_does_not_exist_is_said_to_and_not_created() -> None:
+def test_an_unknown_topic_is_an_error_and_not_created() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker), routing(broker) as router:
@@ -278,7 +278,7 @@ def test_a_topic_that_does_not_exist_is_said_to_and_not_created() -> None:
     run(scenario())
 
 
-def test_a_topic_may_be_created_by_asking_for_it() -> None:
+def test_a_topic_may_be_created_by_a_metadata_request() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
 
@@ -312,7 +312,7 @@ def test_a_topic_without_a_leader_is_waited_for() -> None:
     run(scenario())
 
 
-def test_a_topic_that_never_gets_a_leader_is_given_up() -> None:
+def test_a_topic_without_a_leader_is_an_error_at_the_timeout() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         broker.topics = {"a": topic("a", leaders=(-1,))}
@@ -324,7 +324,7 @@ def test_a_topic_that_never_gets_a_leader_is_given_up() -> None:
     run(scenario())
 
 
-def test_a_topic_that_is_not_for_this_user_fails_at_once() -> None:
+def test_an_unauthorized_topic_fails_at_once() -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         broker.topics = {"a": topic("a", error_code=29, leaders=())}

@@ -25,7 +25,7 @@ def scram_256() -> Scram:
     return Scram("SCRAM-SHA-256", "user", "pencil", NONCE)
 
 
-def test_scram_sha_256_says_what_its_rfc_says() -> None:
+def test_scram_sha_256_matches_its_rfc() -> None:
     scram = scram_256()
     assert scram.begin() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     assert scram.answer(SERVER_FIRST) == CLIENT_FINAL
@@ -48,11 +48,11 @@ def test_scram_sha_512_proves_the_password_to_a_server_that_follows_the_rfc() ->
     assert scram.answer(b"v=" + base64.b64encode(server_signature)) is None
 
 
-def test_scram_escapes_what_would_end_a_name() -> None:
+def test_scram_escapes_names() -> None:
     assert Scram("SCRAM-SHA-256", "a=b,c", "p", "n").begin() == b"n,,n=a=3Db=2Cc,r=n"
 
 
-def test_scram_never_says_the_same_nonce_twice() -> None:
+def test_scram_never_repeats_a_nonce() -> None:
     assert Scram("SCRAM-SHA-256", "u", "p").begin() != Scram("SCRAM-SHA-256", "u", "p").begin()
 
 
@@ -71,7 +71,7 @@ def test_scram_never_says_the_same_nonce_twice() -> None:
         (b"\xff\xfe", "not text"),
     ],
 )
-def test_scram_trusts_no_strange_challenge(challenge: bytes, complaint: str) -> None:
+def test_scram_refuses_an_invalid_challenge(challenge: bytes, complaint: str) -> None:
     with pytest.raises(AuthenticationFailed, match=complaint):
         scram_256().answer(challenge)
 
@@ -85,25 +85,25 @@ def test_scram_trusts_no_strange_challenge(challenge: bytes, complaint: str) -> 
         (b"e=invalid-proof", "rejected the login: invalid-proof"),
     ],
 )
-def test_scram_trusts_no_server_that_does_not_know_the_password(challenge: bytes, complaint: str) -> None:
+def test_scram_refuses_a_server_that_does_not_know_the_password(challenge: bytes, complaint: str) -> None:
     scram = scram_256()
     scram.answer(SERVER_FIRST)
     with pytest.raises(AuthenticationFailed, match=complaint):
         scram.answer(challenge)
 
 
-def test_plain_says_all_at_once() -> None:
+def test_plain_sends_everything_in_one_message() -> None:
     plain = Plain("tim", "tanstaaftanstaaf")  # RFC 4616, section 4
     assert plain.begin() == b"\0tim\0tanstaaftanstaaf"
     assert plain.answer(b"") is None
 
 
-def test_plain_cannot_say_a_null() -> None:
+def test_plain_refuses_null_characters() -> None:
     with pytest.raises(AuthenticationFailed, match="null character"):
         Plain("a\0b", "c")
 
 
-def test_oauthbearer_says_its_token_and_acknowledges_a_refusal() -> None:
+def test_oauthbearer_sends_its_token_and_acknowledges_an_error() -> None:
     bearer = OAuthBearer("vF9dft4qmTc2Nvb3RlckBhbHRhdmlzdGEuY29tCg==")  # RFC 7628, section 4
     assert bearer.begin() == b"n,,\x01auth=Bearer vF9dft4qmTc2Nvb3RlckBhbHRhdmlzdGEuY29tCg==\x01\x01"
     assert bearer.answer(b"") is None
@@ -111,7 +111,7 @@ def test_oauthbearer_says_its_token_and_acknowledges_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a\x01b", "a=b"])
-def test_oauthbearer_refuses_what_is_no_token(token: str) -> None:
+def test_oauthbearer_refuses_an_invalid_token(token: str) -> None:
     with pytest.raises(AuthenticationFailed, match="OAUTHBEARER token"):
         OAuthBearer(token)
 

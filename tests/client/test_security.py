@@ -1,4 +1,4 @@
-"""TLS and SASL with a broker: who gets in, who does not, and what they are told."""
+"""TLS and SASL with a broker: accepted and refused clients, and their errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 async def connect(broker: FakeBroker | str, security: Security | None, **options: Any) -> None:
-    """Find the cluster, ask it something, and close."""
+    """Connect, send a request, and close."""
     servers = broker if isinstance(broker, str) else f"localhost:{broker.port}"
     router = Router(
         parse_addresses(servers), ClientConfig(security=security, metadata_refresh_retry_count=1, **options)
@@ -56,7 +56,7 @@ async def connect(broker: FakeBroker | str, security: Security | None, **options
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_a_broker_with_a_trusted_certificate(
+def test_a_trusted_certificate_is_accepted(
     certificates: Certificates, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def scenario() -> None:
@@ -68,7 +68,7 @@ def test_a_broker_with_a_trusted_certificate(
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_many_answers_that_arrive_together_are_all_read(
+def test_many_responses_in_one_tls_record_are_all_read(
     certificates: Certificates, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def scenario() -> None:
@@ -86,7 +86,7 @@ def test_many_answers_that_arrive_together_are_all_read(
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_a_broker_whose_certificate_is_not_trusted(
+def test_an_untrusted_certificate_is_refused(
     certificates: Certificates, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def scenario() -> None:
@@ -98,7 +98,7 @@ def test_a_broker_whose_certificate_is_not_trusted(
     run(scenario(), loop)
 
 
-def test_a_certificate_for_another_name_is_refused_unless_the_name_does_not_matter(certificates: Certificates) -> None:
+def test_a_certificate_for_another_name_is_refused_unless_verification_is_disabled(certificates: Certificates) -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         await broker.start(certificates.server_context(), host="127.0.0.2")
@@ -112,7 +112,7 @@ def test_a_certificate_for_another_name_is_refused_unless_the_name_does_not_matt
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_a_broker_that_wants_a_certificate_gets_it(
+def test_a_client_certificate_is_sent_on_request(
     certificates: Certificates, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def scenario() -> None:
@@ -130,7 +130,7 @@ def test_a_broker_that_wants_a_certificate_gets_it(
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_a_broker_that_says_why_it_refuses_a_certificate_is_quoted(
+def test_the_brokers_reason_for_refusing_a_certificate_is_quoted(
     certificates: Certificates, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -146,7 +146,7 @@ def test_a_broker_that_says_why_it_refuses_a_certificate_is_quoted(
             except ssl.SSLError:
                 is_refused = True
             writer.write(outgoing.read())
-        await reader.read()  # otherwise the end of the connection would overtake the data
+        await reader.read()  # otherwise the close would discard the data
         writer.close()
 
     async def scenario() -> None:
@@ -160,7 +160,7 @@ def test_a_broker_that_says_why_it_refuses_a_certificate_is_quoted(
     run(scenario(), loop)
 
 
-def test_plaintext_to_a_port_with_tls(certificates: Certificates) -> None:
+def test_plaintext_to_a_tls_port_says_so(certificates: Certificates) -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker, tls=certificates.server_context()):
@@ -170,7 +170,7 @@ def test_plaintext_to_a_port_with_tls(certificates: Certificates) -> None:
     run(scenario())
 
 
-def test_tls_to_a_plaintext_port() -> None:
+def test_tls_to_a_plaintext_port_says_so() -> None:
     async def scenario() -> None:
         async with stranger(answers=b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
             with pytest.raises(NotKafka, match=r"failed the TLS handshake: .*; check the port"):
@@ -179,7 +179,7 @@ def test_tls_to_a_plaintext_port() -> None:
     run(scenario())
 
 
-def test_tls_to_one_who_says_nothing_ends_in_time() -> None:
+def test_tls_to_a_silent_server_times_out() -> None:
     async def scenario() -> None:
         async with stranger() as address:
             with pytest.raises(ConnectFailed, match=r"did not accept a connection within \d+ ms"):
@@ -192,7 +192,7 @@ def test_tls_to_one_who_says_nothing_ends_in_time() -> None:
 
 
 class SaslBroker(FakeBroker):
-    """Lets `ann` in, who has the password `secret`; hangs up on requests of others."""
+    """Accepts `ann` with the password `secret`; closes unauthenticated connections."""
 
     def __init__(self, mechanism: str, lifetime_ms: int = 0) -> None:
         super().__init__(
@@ -262,7 +262,7 @@ class SaslBroker(FakeBroker):
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_right_password_is_let_in_and_a_wrong_one_told_so(mechanism: Any) -> None:
+def test_a_right_password_is_accepted_and_a_wrong_one_rejected(mechanism: Any) -> None:
     async def scenario() -> None:
         broker = SaslBroker(mechanism)
         async with serving(broker):
@@ -292,7 +292,7 @@ def test_a_refused_login_is_not_tried_again() -> None:
     run(scenario())
 
 
-def test_a_token_is_fetched_for_each_connection_and_a_bad_one_told_so() -> None:
+def test_a_token_is_fetched_for_each_connection_and_a_bad_one_rejected() -> None:
     async def scenario() -> None:
         broker = SaslBroker("OAUTHBEARER")
         tokens = ["good.1", "bad"]
@@ -307,7 +307,7 @@ def test_a_token_is_fetched_for_each_connection_and_a_bad_one_told_so() -> None:
     run(scenario())
 
 
-def test_a_token_that_cannot_be_had_says_why() -> None:
+def test_a_failing_token_provider_is_reported() -> None:
     def fail() -> str:
         raise KeyError("TOKEN")
 
@@ -320,7 +320,7 @@ def test_a_token_that_cannot_be_had_says_why() -> None:
     run(scenario())
 
 
-def test_a_mechanism_that_is_not_offered_is_answered_with_those_that_are() -> None:
+def test_the_error_for_an_unsupported_mechanism_lists_the_supported_ones() -> None:
     async def scenario() -> None:
         broker = SaslBroker("SCRAM-SHA-512")
         async with serving(broker):
@@ -330,7 +330,7 @@ def test_a_mechanism_that_is_not_offered_is_answered_with_those_that_are() -> No
     run(scenario())
 
 
-def test_who_does_not_log_in_where_one_must_is_told_what_to_set() -> None:
+def test_missing_credentials_are_reported_with_the_setting_to_use() -> None:
     async def scenario() -> None:
         broker = SaslBroker("PLAIN")
         async with serving(broker):
@@ -340,7 +340,7 @@ def test_who_does_not_log_in_where_one_must_is_told_what_to_set() -> None:
     run(scenario())
 
 
-def test_tls_and_sasl_together(certificates: Certificates) -> None:
+def test_tls_and_sasl_work_together(certificates: Certificates) -> None:
     async def scenario() -> None:
         broker = SaslBroker("SCRAM-SHA-256")
         async with serving(broker, tls=certificates.server_context()):

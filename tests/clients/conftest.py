@@ -1,4 +1,4 @@
-"""A broker, and every client."""
+"""Fixtures: a broker, and every client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Once more, if it fails: the clients have races.
+    """Retry a failed test once: the client libraries have races.
 
     Seen: kafka-python that got the answer to its SyncGroup and never applied it, the group being stable.
     """
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ottla.Broker]:
-    """One for all tests of a module: they keep apart by the names of their topics."""
+    """Shared by the tests of a module, which use different topic names."""
     with ottla.Broker(tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 
@@ -58,7 +58,7 @@ def client(request: pytest.FixtureRequest) -> Client:
 
 @pytest.fixture
 def name() -> str:
-    """Of a topic or group that no other test knows."""
+    """A topic or group name that no other test uses."""
     return f"test-{next(_numbers)}"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Member:
-    """Polls, and commits what it got, until it is told to leave."""
+    """Polls and commits until told to leave."""
 
     def __init__(self, group: Group, client: Client, options: ConsumerOptions) -> None:
         self.assignment: set[TopicPartition] = set()
@@ -68,7 +68,7 @@ class Group:
         self.topic = topic
         self.members: list[Member] = []
         self.received: list[Received] = []
-        """What was received and committed, by all members that there ever were."""
+        """Records received and committed by all members, including former ones."""
         self.changed = threading.Condition()
         self._name = name
         self._partitions = {TopicPartition(topic, index) for index in range(partitions)}
@@ -100,7 +100,7 @@ class Group:
         member.leave()
 
     def settle(self) -> None:
-        """Wait until every partition belongs to one member and every member has some."""
+        """Wait until every partition has one owner and every member has partitions."""
 
         def is_settled() -> bool:
             held = [member.assignment for member in self.members]
@@ -121,4 +121,4 @@ class Group:
         for member in self.members:
             if member.error is not None:
                 raise member.error
-        assert is_in_time, f"{what} did not come about; {len(self.received)} records were received"
+        assert is_in_time, f"{what} did not happen; {len(self.received)} records were received"

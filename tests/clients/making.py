@@ -1,4 +1,4 @@
-"""What the tests ask again and again, in one call each."""
+"""Common operations of the tests, one function each."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def create_topic(servers: str, name: str, partitions: int = 1, configs: Mapping[
         making.create_topic(client, name, partitions, configs)
 
 
-def until(claim: Callable[[], bool], what: str = "what was waited for") -> None:
-    """Return once the claim holds; it does something each time, so there is no pause."""
+def until(claim: Callable[[], bool], what: str = "the condition") -> None:
+    """Return once the condition holds; evaluating it takes time, so there is no pause."""
     deadline = time.monotonic() + PATIENCE_S
     while not claim():
-        assert time.monotonic() < deadline, f"{what} did not come about"
+        assert time.monotonic() < deadline, f"{what} did not happen"
 
 
 def receive(consumer: Consumer, count: int) -> list[Received]:
-    """Poll until this many records are here; any that come with the last of them too."""
+    """Poll until this many records have arrived; may return more."""
     received: list[Received] = []
 
     def are_here() -> bool:

@@ -1,4 +1,4 @@
-"""A member of a group, for a separate process: commits the middle of what it got, says so, and keeps polling."""
+"""A group member in a separate process: commits half of the received records, reports it, and keeps polling."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(ottla.__file__).pare
 
 
 class Process:
-    """Runs a module; started once it has said its first line."""
+    """Runs a module as a process; it is ready once it has printed its first line."""
 
     def __init__(self, *arguments: str) -> None:
         self._process = subprocess.Popen(
@@ -32,7 +32,7 @@ class Process:
         assert self.first_line, f"it ended with {self._process.wait(PATIENCE_S)} before it was ready"
 
     def kill(self) -> None:
-        """kill -9: it can do nothing about it."""
+        """Send SIGKILL."""
         self._process.kill()
         self._ended()
 
@@ -54,7 +54,7 @@ class Process:
 
 
 class Server:
-    """`ottla serve`, which may end and come back at the same port with the same folder."""
+    """`ottla serve`, which can be restarted on the same port with the same folder."""
 
     def __init__(self, folder: Path, *settings: str) -> None:
         self._folder = folder
@@ -72,7 +72,7 @@ class Server:
         )
 
     def move(self, port: int) -> None:
-        """Where it will be after the next restart."""
+        """The port to use after the next restart."""
         self._port = str(port)
 
     def restart(self, how: str) -> None:

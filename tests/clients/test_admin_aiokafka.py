@@ -1,4 +1,4 @@
-"""The admin client of aiokafka, which speaks the older versions."""
+"""The admin client of aiokafka, which uses older API versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(servers: str, work: Work) -> Any:
-    """Do some work with a separate admin client."""
+    """Run a function with a separate admin client."""
 
     async def with_admin() -> Any:
         admin = AIOKafkaAdminClient(bootstrap_servers=servers)
@@ -60,7 +60,7 @@ def test_topics_are_created_listed_described_and_deleted(servers: str, name: str
     run(servers, work)
 
 
-def test_what_cannot_be_created_or_deleted_is_refused(servers: str, topic: str, name: str) -> None:
+def test_invalid_creations_and_deletions_are_refused(servers: str, topic: str, name: str) -> None:
     async def work(admin: AIOKafkaAdminClient) -> None:
         wanted = [
             NewTopic(topic, 1, 1),
@@ -81,7 +81,7 @@ def test_what_cannot_be_created_or_deleted_is_refused(servers: str, topic: str, 
     run(servers, work)
 
 
-def test_a_topic_gets_more_partitions(servers: str, topic: str) -> None:
+def test_partitions_are_added_to_a_topic(servers: str, topic: str) -> None:
     async def work(admin: AIOKafkaAdminClient) -> None:
         await admin.create_partitions({topic: NewPartitions(4)})
         [described] = await admin.describe_topics([topic])

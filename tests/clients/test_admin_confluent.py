@@ -33,7 +33,7 @@ def admin(broker: Any) -> AdminClient:
 
 
 def done(futures: dict[Any, Future[Any]]) -> Any:
-    """What came of the one thing that was asked for."""
+    """The result of the only future."""
     [future] = futures.values()
     return future.result(PATIENCE_S)
 
@@ -70,7 +70,7 @@ def test_topics_are_created_listed_described_and_deleted(admin: AdminClient, nam
     assert name not in admin.list_topics(timeout=PATIENCE_S).topics
 
 
-def test_what_cannot_be_created_or_deleted_is_refused(admin: AdminClient, topic: str, name: str) -> None:
+def test_invalid_creations_and_deletions_are_refused(admin: AdminClient, topic: str, name: str) -> None:
     assert refusal(admin.create_topics([NewTopic(topic, 1)])) == KafkaError.TOPIC_ALREADY_EXISTS
     assert refusal(admin.create_topics([NewTopic("a b", 1)])) == KafkaError.TOPIC_EXCEPTION
     assert refusal(admin.create_topics([NewTopic(f"{name}-3", 1, 3)])) == KafkaError.INVALID_REPLICATION_FACTOR
@@ -79,13 +79,13 @@ def test_what_cannot_be_created_or_deleted_is_refused(admin: AdminClient, topic:
     assert refusal(admin.delete_topics(["no-such"])) == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
-def test_to_validate_only_creates_nothing(admin: AdminClient, name: str) -> None:
+def test_validate_only_creates_nothing(admin: AdminClient, name: str) -> None:
     done(admin.create_topics([NewTopic(name, 2)], validate_only=True))
 
     assert name not in admin.list_topics(timeout=PATIENCE_S).topics
 
 
-def test_a_topic_is_created_with_replicas_placed_by_hand(admin: AdminClient, name: str) -> None:
+def test_a_topic_is_created_with_a_manual_replica_assignment(admin: AdminClient, name: str) -> None:
     done(admin.create_topics([NewTopic(name, 2, replica_assignment=[[0], [0]])]))
     assert len(admin.list_topics(name, PATIENCE_S).topics[name].partitions) == 2
 
@@ -93,7 +93,7 @@ def test_a_topic_is_created_with_replicas_placed_by_hand(admin: AdminClient, nam
     assert refusal(admin.create_topics([elsewhere])) == KafkaError.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_topic_gets_more_partitions(admin: AdminClient, topic: str) -> None:
+def test_partitions_are_added_to_a_topic(admin: AdminClient, topic: str) -> None:
     done(admin.create_partitions([NewPartitions(topic, 4)]))
     assert len(admin.list_topics(topic, PATIENCE_S).topics[topic].partitions) == 4
 

@@ -58,7 +58,7 @@ def test_a_topic_is_described_and_deleted_by_its_id(admin: KafkaAdminClient, nam
     assert name not in admin.list_topics()
 
 
-def test_what_cannot_be_created_or_deleted_is_refused(admin: KafkaAdminClient, topic: str, name: str) -> None:
+def test_invalid_creations_and_deletions_are_refused(admin: KafkaAdminClient, topic: str, name: str) -> None:
     with pytest.raises(errors.TopicAlreadyExistsError):
         admin.create_topics([topic])
     with pytest.raises(errors.InvalidTopicError):
@@ -71,7 +71,7 @@ def test_what_cannot_be_created_or_deleted_is_refused(admin: KafkaAdminClient, t
         admin.delete_topics(["no-such"])
 
 
-def test_a_topic_gets_more_partitions(admin: KafkaAdminClient, topic: str) -> None:
+def test_partitions_are_added_to_a_topic(admin: KafkaAdminClient, topic: str) -> None:
     admin.create_partitions({topic: 4})
     [described] = admin.describe_topics([topic])
     assert len(described["partitions"]) == 4

@@ -1,4 +1,4 @@
-"""Committed offsets are used by the next member of the group."""
+"""Offset commits: the next member of the group continues there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def topic(servers: str, topic: str) -> str:
-    """With ten records."""
+    """A topic with ten records."""
     with CLIENTS[0].producer(servers) as producer:
         for number in range(10):
             producer.send(topic, b"%d" % number)
@@ -34,7 +34,7 @@ def in_group(name: str) -> ConsumerOptions:
     return ConsumerOptions(group=name)
 
 
-def test_the_next_consumer_goes_on_where_the_last_one_committed(
+def test_the_next_consumer_continues_at_the_committed_offset(
     client: Client, servers: str, at: TopicPartition, in_group: ConsumerOptions
 ) -> None:
     with client.consumer(servers, in_group) as first:
@@ -46,7 +46,7 @@ def test_the_next_consumer_goes_on_where_the_last_one_committed(
         assert values(receive(second, 6)) == [b"%d" % number for number in range(4, 10)]
 
 
-def test_what_was_received_is_committed_without_naming_it(
+def test_commit_without_offsets_commits_received_records(
     client: Client, servers: str, at: TopicPartition, in_group: ConsumerOptions
 ) -> None:
     with client.consumer(servers, in_group) as consumer:
@@ -66,12 +66,12 @@ def test_a_commit_keeps_its_metadata(
 
 
 @pytest.mark.parametrize("reader", CLIENTS, ids=lambda reader: f"seen-by-{reader}")
-def test_every_client_sees_what_another_committed(
+def test_every_client_reads_offsets_committed_by_another(
     client: Client, reader: Client, servers: str, at: TopicPartition, in_group: ConsumerOptions
 ) -> None:
     with client.consumer(servers, in_group) as consumer:
         consumer.assign(at)
-        # confluent-kafka writes the zero that ends a C string as part of the metadata, and reads until it finds one.
+        # confluent-kafka writes metadata with the trailing zero of a C string, and reads up to the first zero.
         consumer.commit({at: Committed(6, "note" if isinstance(client, Confluent) else "note\0")})
     with reader.consumer(servers, in_group) as consumer:
         consumer.assign(at)
@@ -100,7 +100,7 @@ def test_metadata_beyond_the_limit_is_refused(
         assert consumer.committed(at) is None
 
 
-def test_a_consumer_commits_by_itself_if_it_is_told_to(
+def test_a_consumer_commits_automatically_if_configured(
     client: Client, servers: str, at: TopicPartition, name: str
 ) -> None:
     options = ConsumerOptions(group=name, commits_by_itself=True)
@@ -115,13 +115,13 @@ def test_a_consumer_commits_by_itself_if_it_is_told_to(
         until(is_committed)
 
 
-def test_the_lag_of_a_group_is_the_end_of_the_log_less_its_commit(
+def test_lag_is_the_log_end_offset_minus_the_committed_offset(
     client: Client, servers: str, at: TopicPartition, in_group: ConsumerOptions
 ) -> None:
     with client.consumer(servers, in_group) as consumer:
         consumer.assign(at)
         consumer.commit({at: Committed(4)})
-    # Another client of the same group looks, without being a member.
+    # Another client of the same group reads the offset without being a member.
     with client.consumer(servers, in_group) as watcher:
         watcher.assign(at)
         committed = watcher.committed(at)

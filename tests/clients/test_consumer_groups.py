@@ -1,4 +1,4 @@
-"""Groups in which the broker assigns (KIP-848), with a real client."""
+"""Consumer groups of the new protocol (KIP-848) with a real client."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_record_is_consumed_once_while_members_join_and_leave(servers: str
     assert _each_once(group, 120)
 
 
-def test_a_static_member_comes_back_to_its_partitions_and_nothing_moves(servers: str, topic: str) -> None:
+def test_a_returning_static_member_gets_its_partitions_without_a_rebalance(servers: str, topic: str) -> None:
     with CLIENT.producer(servers) as producer, Group(servers, topic, topic, PARTITIONS) as group:
         ann = group.join(CLIENT, "ann", follows_broker=True)
         group.join(CLIENT, "bob", follows_broker=True)
@@ -92,7 +92,7 @@ def test_a_static_member_comes_back_to_its_partitions_and_nothing_moves(servers:
     assert _each_once(group, 20)
 
 
-def test_a_pattern_finds_topics_that_come_later(servers: str, name: str) -> None:
+def test_a_pattern_matches_topics_created_later(servers: str, name: str) -> None:
     def assigned() -> set[str]:
         consumer.poll(0.05)
         return {at.topic for at in consumer.assignment()}
@@ -106,7 +106,7 @@ def test_a_pattern_finds_topics_that_come_later(servers: str, name: str) -> None
         until(lambda: assigned() == {f"{name}-1", f"{name}-2"}, "the second topic")
 
 
-def test_a_group_goes_on_after_its_broker_was_killed(tmp_path: Path, name: str) -> None:
+def test_a_group_continues_after_its_broker_was_killed(tmp_path: Path, name: str) -> None:
     settings = [f"groups.{setting}={value}" for setting, value in QUICK_SETTINGS.items()]
     with Server(tmp_path / "data", *settings) as server:
         create_topic(server.address, name, PARTITIONS)
@@ -128,7 +128,7 @@ def test_a_group_goes_on_after_its_broker_was_killed(tmp_path: Path, name: str) 
     assert _each_once(group, 80)
 
 
-def test_a_classic_group_is_taken_over_online_and_given_back(broker: ottla.Broker, servers: str, topic: str) -> None:
+def test_a_classic_group_is_migrated_online_and_back(broker: ottla.Broker, servers: str, topic: str) -> None:
     def kind() -> str:
         return next(one.listed().group_type for one in broker.broker.groups.rules.table if one.group_id == topic)
 

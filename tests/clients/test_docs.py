@@ -1,4 +1,4 @@
-"""docs/groups.md and docs/transactions.md: their examples, as they stand."""
+"""The examples in docs/groups.md and docs/transactions.md work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def produce(servers: str, topic: str, *values: bytes) -> None:
     assert producer.flush(20) == 0
 
 
-def test_the_consumer_of_the_new_protocol_reads_what_its_pattern_finds(
+def test_the_new_protocol_example_reads_topics_that_match_its_pattern(
     servers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     produce(servers, "orders-eu", b"first")
@@ -40,11 +40,11 @@ def test_the_consumer_of_the_new_protocol_reads_what_its_pattern_finds(
     assert capsys.readouterr().out == "orders-eu b'first'\n"
 
 
-def test_the_program_of_transactions_writes_what_it_reads_once(servers: str) -> None:
+def test_the_transactions_example_copies_records_exactly_once(servers: str) -> None:
     produce(servers, "orders", b"1", b"2", b"3")
     create_topic(servers, "bills")
     bills = [b"bill for 1", b"bill for 2", b"bill for 3"]
-    for _ in range(2):  # the second time there is nothing left to do
+    for _ in range(2):  # nothing is left to do in the second run
         program = run_example("transactions.md", servers)
         consumer = program["consumer"]
 

@@ -1,4 +1,4 @@
-"""A member that ends without a word."""
+"""A killed group member."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SESSION_TIMEOUT_MS: Final = 1_000
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[ottla.Broker]:
-    """One that allows short sessions."""
+    """A broker that allows short session timeouts."""
     groups = GroupConfig(min_session_timeout_ms=SESSION_TIMEOUT_MS)
     with ottla.Broker(settings=Settings(net=NetConfig(port=0), groups=groups)) as broker:
         yield broker
 
 
-def test_a_killed_member_is_replaced_after_its_session_and_its_commits_count(
+def test_a_killed_member_is_replaced_after_its_session_timeout_and_its_commits_are_used(
     client: Client, servers: str, topic: str, at: TopicPartition
 ) -> None:
     with client.producer(servers) as producer:

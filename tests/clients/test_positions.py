@@ -1,4 +1,4 @@
-"""Consumers that choose for themselves what they read."""
+"""Consumers with manual assignment: seek, reset, pause, offsets by time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T0 = 1_700_000_000_000
 
 @pytest.fixture
 def consumer(client: Client, servers: str, at: TopicPartition) -> Iterator[Consumer]:
-    """Of a partition with ten records, one per day."""
+    """A partition with ten records, one per day."""
     with client.producer(servers) as producer:
         for number in range(10):
             producer.send(at.topic, b"%d" % number, timestamp=T0 + number * DAY_MS)
@@ -32,7 +32,7 @@ def consumer(client: Client, servers: str, at: TopicPartition) -> Iterator[Consu
         yield consumer
 
 
-def test_a_consumer_moves_back_and_forward(consumer: Consumer, at: TopicPartition) -> None:
+def test_a_consumer_seeks_backward_and_forward(consumer: Consumer, at: TopicPartition) -> None:
     assert len(receive(consumer, 10)) == 10
     consumer.seek(at, 3)
     assert values(receive(consumer, 7)) == [b"%d" % number for number in range(3, 10)]
@@ -41,7 +41,7 @@ def test_a_consumer_moves_back_and_forward(consumer: Consumer, at: TopicPartitio
     assert consumer.position(at) == 10
 
 
-def test_a_position_outside_of_the_log_is_reset_as_the_consumer_asked(consumer: Consumer, at: TopicPartition) -> None:
+def test_an_offset_out_of_range_is_reset_by_policy(consumer: Consumer, at: TopicPartition) -> None:
     assert len(receive(consumer, 10)) == 10
     consumer.seek(at, 1_000)
     assert values(receive(consumer, 10)) == [b"%d" % number for number in range(10)]
@@ -55,7 +55,7 @@ def test_the_log_begins_at_zero_and_ends_after_its_last_record(consumer: Consume
     ("timestamp", "offset"),
     [(0, 0), (T0, 0), (T0 + 1, 1), (T0 + 5 * DAY_MS, 5), (T0 + 9 * DAY_MS, 9), (T0 + 9 * DAY_MS + 1, None)],
 )
-def test_a_time_leads_to_the_first_record_that_is_not_older(
+def test_a_timestamp_resolves_to_the_first_record_that_is_not_older(
     consumer: Consumer, at: TopicPartition, timestamp: int, offset: int | None
 ) -> None:
     found = consumer.offset_for_time(at, timestamp)
@@ -63,7 +63,7 @@ def test_a_time_leads_to_the_first_record_that_is_not_older(
     assert found == offset or (offset is None and found == 10)
 
 
-def test_a_paused_partition_gives_nothing_until_it_is_resumed(
+def test_a_paused_partition_returns_nothing_until_resumed(
     client: Client, servers: str, consumer: Consumer, at: TopicPartition
 ) -> None:
     assert len(receive(consumer, 10)) == 10

@@ -1,4 +1,4 @@
-"""A record that a client writes is the record that a client reads."""
+"""Every client reads what every client writes."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ def test_records_of_a_partition_arrive_in_the_order_they_were_sent(client: Clien
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
-def test_records_arrive_whatever_acknowledgement_is_asked_for(
-    client: Client, acks: int, servers: str, topic: str, at: TopicPartition
-) -> None:
+def test_records_arrive_with_any_acks(client: Client, acks: int, servers: str, topic: str, at: TopicPartition) -> None:
     with client.producer(servers, ProducerOptions(acks=acks)) as producer, client.consumer(servers) as consumer:
         for number in range(10):
             producer.send(topic, b"%d" % number)
@@ -102,7 +100,7 @@ def test_an_idempotent_producer_writes_every_record_once(
 
 @pytest.mark.parametrize(("codec", "code"), [("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)])
 @pytest.mark.parametrize("writer", CLIENTS, ids=lambda client: f"by-{client}")
-def test_what_one_client_compresses_every_client_reads(
+def test_every_client_reads_every_codec_of_every_client(
     writer: Client, codec: str, code: int, broker: ottla.Broker, servers: str, topic: str, at: TopicPartition
 ) -> None:
     # Large enough for several blocks of each codec, small enough for one batch.
@@ -121,7 +119,7 @@ def test_what_one_client_compresses_every_client_reads(
             assert values(receive(consumer, 64)) == sent, reader
 
 
-def test_a_topic_with_its_own_compression_takes_what_every_client_sends(
+def test_a_topic_with_its_own_codec_accepts_batches_of_every_client(
     client: Client, broker: ottla.Broker, servers: str, at: TopicPartition
 ) -> None:
     with RawClient(servers) as raw:
@@ -161,7 +159,7 @@ def test_a_record_of_almost_one_mebibyte_passes_and_a_larger_one_is_refused(
     assert values(received) == [largest, b"after"]
 
 
-def test_a_topic_may_take_larger_records_than_a_fetch_asks_for(client: Client, servers: str, name: str) -> None:
+def test_a_record_larger_than_the_fetch_size_is_received(client: Client, servers: str, name: str) -> None:
     create_topic(servers, name, configs={"max.message.bytes": str(8 * MIB)})
     large = bytes(5 * MIB)
     options = ProducerOptions(max_request_bytes=8 * MIB)

@@ -1,4 +1,4 @@
-"""A broker that ends and comes back while its clients keep going."""
+"""Broker restarts while clients are running."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 
 @pytest.fixture(autouse=True)
 def _collect_here() -> Iterator[None]:
-    """What the clients leave behind is found while the mark above holds, and not in another test."""
+    """Collect the clients' unclosed sockets here, where the warning is ignored, instead of in another test."""
     yield
     gc.collect()
 
@@ -43,7 +43,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     [(True, "stop"), (True, "kill"), (False, "kill")],
     ids=["idempotent-stop", "idempotent-kill", "plain-kill"],
 )
-def test_producers_and_consumers_go_on_after_a_restart_and_nothing_is_lost(
+def test_producers_and_consumers_continue_after_a_restart_without_loss(
     client: Client, server: Server, name: str, how: str, is_idempotent: bool
 ) -> None:
     at = TopicPartition(name, 0)
@@ -84,7 +84,7 @@ def test_producers_and_consumers_go_on_after_a_restart_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_commits_and_topics_are_kept_over_a_restart(client: Client, server: Server, name: str, how: str) -> None:
+def test_commits_and_topics_survive_a_restart(client: Client, server: Server, name: str, how: str) -> None:
     at = TopicPartition(name, 0)
     create_topic(server.address, name, configs={"retention.ms": "-1"})
     with client.producer(server.address) as producer:
@@ -104,9 +104,7 @@ def test_commits_and_topics_are_kept_over_a_restart(client: Client, server: Serv
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_a_group_outlives_the_broker_without_its_members_noticing_more_than_a_pause(
-    client: Client, server: Server, name: str, how: str
-) -> None:
+def test_a_group_survives_a_restart_without_a_rebalance(client: Client, server: Server, name: str, how: str) -> None:
     create_topic(server.address, name, partitions=2)
     with client.producer(server.address) as producer, Group(server.address, name, name, 2) as group:
         group.join(client)

@@ -1,4 +1,4 @@
-"""Share groups of librdkafka: consumers that share one partition, and what becomes of what they are given."""
+"""Share groups with librdkafka: delivery and acknowledgement by consumers that share a partition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def produce(servers: str, topic: str, *payloads: bytes) -> None:
 
 
 def configure(servers: str, group: str, **configs: str | int) -> None:
-    """Names with underscores for dots. A group begins with the first record, so that no test has to wait for it."""
+    """Set group configs (underscores for dots). The group starts at the earliest offset, so no test waits for it."""
     entries = [
         ConfigEntry(name.replace("_", "."), str(value), incremental_operation=AlterConfigOpType.SET)
         for name, value in {"share_auto_offset_reset": "earliest", **configs}.items()
@@ -67,7 +67,7 @@ def consuming(servers: str, group: str, topic: str, *, mode: str = "explicit") -
 
 
 def poll(consumer: ShareConsumer) -> list[Message]:
-    """The next records, which must come."""
+    """The next records; fails if none arrive."""
     deadline_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline_s:
         if found := [message for message in consumer.poll(0.5) if message.error() is None]:
@@ -104,7 +104,7 @@ def test_consumers_that_share_a_partition_together_get_everything_and_nothing_tw
     assert sum(bool(mine) for mine in got) > 1, "only one of them got anything"
 
 
-def test_what_is_released_comes_again_and_is_given_up_in_the_end(servers: str, topic: str) -> None:
+def test_released_records_are_redelivered_up_to_the_limit(servers: str, topic: str) -> None:
     configure(servers, topic, share_delivery_count_limit=3)
     produce(servers, topic, b"again and again")
     with consuming(servers, topic, topic) as consumer:
@@ -118,7 +118,7 @@ def test_what_is_released_comes_again_and_is_given_up_in_the_end(servers: str, t
         acknowledge(consumer, [message], AcknowledgeType.ACCEPT)
 
 
-def test_what_is_rejected_becomes_a_dead_letter(servers: str, topic: str) -> None:
+def test_rejected_records_become_dead_letters(servers: str, topic: str) -> None:
     configure(servers, topic, dead_letter_topic=f"{topic}-dead")
     produce(servers, topic, b"bad")
     with consuming(servers, topic, topic) as consumer:
@@ -126,7 +126,7 @@ def test_what_is_rejected_becomes_a_dead_letter(servers: str, topic: str) -> Non
         assert values(servers, f"{topic}-dead") == [b"bad"]
 
 
-def test_a_record_that_nobody_acknowledges_comes_again_when_its_lock_ends(servers: str, topic: str) -> None:
+def test_an_unacknowledged_record_is_redelivered_when_its_lock_expires(servers: str, topic: str) -> None:
     configure(servers, topic, share_record_lock_duration_ms=300)
     produce(servers, topic, b"slow")
     with consuming(servers, topic, topic) as slow, consuming(servers, topic, topic) as other:
@@ -136,7 +136,7 @@ def test_a_record_that_nobody_acknowledges_comes_again_when_its_lock_ends(server
         acknowledge(other, again, AcknowledgeType.ACCEPT)
 
 
-def test_polling_on_accepts_what_was_polled_before(servers: str, topic: str) -> None:
+def test_the_next_poll_accepts_the_previous_records(servers: str, topic: str) -> None:
     configure(servers, topic)
     produce(servers, topic, b"a", b"b", b"c")
     got = []
@@ -151,7 +151,7 @@ def test_polling_on_accepts_what_was_polled_before(servers: str, topic: str) -> 
 
 
 @pytest.mark.timeout(90)
-def test_a_kill_of_the_broker_neither_repeats_what_was_accepted_nor_loses_what_was_not(tmp_path: Path) -> None:
+def test_a_broker_kill_neither_redelivers_accepted_records_nor_loses_others(tmp_path: Path) -> None:
     with Server(tmp_path / "data") as server:
         create_topic(server.address, "jobs")
         configure(server.address, "workers", share_partition_max_record_locks=20)

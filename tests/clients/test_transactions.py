@@ -36,7 +36,7 @@ RESTART_AFTER = (1, 3)
 
 @pytest.fixture(autouse=True)
 def _collect_here() -> Iterator[None]:
-    """What the clients leave behind is found while the mark above holds, and not in another test."""
+    """Collect the clients' unclosed sockets here, where the warning is ignored, instead of in another test."""
     yield
     gc.collect()
 
@@ -52,7 +52,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def test_what_is_committed_is_there_and_what_is_aborted_is_not(servers: str, topic: str, making: Making) -> None:
+def test_committed_records_are_read_and_aborted_ones_are_not(servers: str, topic: str, making: Making) -> None:
     with making(servers, topic) as producer:
         for number in range(6):
             producer.begin()
@@ -61,7 +61,7 @@ def test_what_is_committed_is_there_and_what_is_aborted_is_not(servers: str, top
     assert values(servers, topic) == [b"0", b"2", b"4"]
 
 
-def test_every_client_reads_only_what_is_committed(servers: str, topic: str, client: Client) -> None:
+def test_every_client_reads_only_committed_records(servers: str, topic: str, client: Client) -> None:
     with TRANSACTIONAL["ottla"](servers, topic) as producer:
         for number in range(6):
             producer.begin()
@@ -79,7 +79,7 @@ def test_every_client_reads_only_what_is_committed(servers: str, topic: str, cli
             assert [record.value for record in receive(consumer, 1)] == [b"not yet"]
 
 
-def test_a_zombie_is_fenced_and_leaves_nothing(servers: str, topic: str, making: Making) -> None:
+def test_a_zombie_producer_is_fenced_and_leaves_no_records(servers: str, topic: str, making: Making) -> None:
     with making(servers, topic) as zombie:
         zombie.begin()
         zombie.send(topic, b"zombie")
@@ -99,7 +99,7 @@ def _go_on(producer: Transactional, topic: str) -> None:
     producer.commit()
 
 
-def test_a_loop_reads_and_writes_exactly_once_while_the_broker_is_killed(
+def test_a_read_process_write_loop_is_exactly_once_while_the_broker_is_killed(
     server: Server, making: Making, name: str
 ) -> None:
     source, target = f"{name}-in", f"{name}-out"
@@ -129,12 +129,12 @@ def _progress(address: str, group: str, source: str) -> int:
 
 
 def _transform(server: Server, making: Making, source: str, target: str, group: str) -> None:
-    """Until all is done: whatever goes wrong, begin again where the group is."""
+    """Process until everything is done; after any error continue from the committed offsets."""
     steps = 0
     deaths = 0
     producer: Transactional | None = None
     while (begin := _progress(server.address, group, source)) < INPUT:
-        assert steps < 50, "it does not come to an end"
+        assert steps < 50, "the loop does not finish"
         steps += 1
         try:
             producer = producer or making(server.address, group)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def strict_servers() -> Iterator[str]:
-    """Of a broker without automatic topic creation."""
+    """Bootstrap servers of a broker without automatic topic creation."""
     settings = Settings(broker=BrokerConfig(auto_create_topics=False), net=NetConfig(port=0))
     with ottla.Broker(settings=settings) as broker:
         yield broker.bootstrap_servers
 
 
 def _look_in_vain(consumer: Consumer) -> None:
-    """For longer than it takes to ask for metadata; some clients say so, some are silent."""
+    """Poll for longer than a metadata request takes; some clients report an error, others nothing."""
     try:
         received = consumer.poll(0.3)
     except Refused as refused:
@@ -51,7 +51,7 @@ def test_the_first_record_creates_its_topic(client: Client, servers: str, name: 
 
 
 def test_a_consumer_that_may_not_create_topics_creates_none(broker: ottla.Broker, servers: str, name: str) -> None:
-    # aiokafka has no such setting, and kafka-python 3.0 loses it on the way to its requests.
+    # aiokafka has no such setting, and kafka-python 3.0 does not pass it to its requests.
     options = ConsumerOptions(group=name, creates_topics=False, metadata_max_age_ms=100)
     with Confluent().consumer(servers, options) as consumer:
         consumer.subscribe(name)
@@ -59,9 +59,9 @@ def test_a_consumer_that_may_not_create_topics_creates_none(broker: ottla.Broker
     assert name not in broker.broker.topics.by_name
 
 
-def test_a_consumer_gets_its_topic_once_somebody_creates_it(client: Client, strict_servers: str, name: str) -> None:
+def test_a_consumer_finds_its_topic_once_it_is_created(client: Client, strict_servers: str, name: str) -> None:
     if isinstance(client, Ottla):
-        pytest.skip("Ottla's own refuses to subscribe to what is not there, unless by a pattern")
+        pytest.skip("Ottla's client refuses to subscribe to an unknown topic, unless by a pattern")
     options = ConsumerOptions(group=name, metadata_max_age_ms=100)
     with client.consumer(strict_servers, options) as consumer, client.producer(strict_servers) as producer:
         consumer.subscribe(name)

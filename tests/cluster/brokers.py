@@ -43,8 +43,8 @@ def brokers(zookeeper: str, folder: Path, count: int) -> Iterator[list[EmbeddedB
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait for what other threads bring about; there is nothing in this one that they could wake."""
+    """Poll for a condition that other threads bring about."""
     deadline = time.monotonic() + _PATIENCE_S
     while not holds():
-        assert time.monotonic() < deadline, "it did not come to that in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.02)

@@ -35,7 +35,7 @@ def brokers(
 
 
 def offline_at(node: int, there: Mapping[int, BrokerInfo]) -> dict[int, BrokerInfo]:
-    """With the replica of partition 0 on this node offline."""
+    """The view with the replica of partition 0 on this node offline."""
     return {**there, node: replace(there[node], offline=frozenset({PartitionKey(TOPIC, 0)}))}
 
 

@@ -45,14 +45,14 @@ QUICK = ReplicationConfig(replica_lag_time_max_ms=500, replica_fetch_wait_max_ms
 
 
 class MemoryCatalog:
-    """What all nodes share. Each hears of changes in a later turn of the loop, as from a watch."""
+    """State shared by all nodes. Each is notified of changes in a later turn of the loop, as by a watch."""
 
     def __init__(self) -> None:
         self.view = ClusterView()
         self.nodes: dict[int, MemoryCluster] = {}
 
     def put(self, state: PartitionState) -> PartitionState:
-        """Whatever was there before: this is the controller."""
+        """Write a state as the controller, overriding the previous one."""
         known = self.view.partitions.get(state.key)
         state = replace(state, version=0 if known is None else known.version + 1)
         self._show(self.view.with_partitions({state.key: state}), {state.key})
@@ -82,7 +82,7 @@ class MemoryCatalog:
 
 
 class MemoryCluster:
-    """One node's window to it."""
+    """One node's view of the catalog."""
 
     def __init__(self, catalog: MemoryCatalog, node_id: int) -> None:
         self.catalog = catalog
@@ -91,7 +91,7 @@ class MemoryCluster:
         self.is_fenced = False
         self.folder_id = f"folder-{node_id}"
         self.is_deaf = False
-        """Hears of nothing any more, as a process that was stopped."""
+        """Receives no notifications, like a paused process."""
         self.is_cut_off = False
         """Its changes do not reach the catalog."""
         self._listeners: list[ViewListener] = []
@@ -188,16 +188,16 @@ class Brokers:
         self.catalog.put(PartitionState(self.topic_id, "t", 0, nodes, leader, 0, nodes if isr is None else tuple(isr)))
 
     def settle(self) -> None:
-        """What a controller would do now."""
+        """Run the controller's election rules."""
         self.catalog.put(settle(self.state(), self.catalog.view.brokers))
 
     async def kill(self, node_id: int) -> None:
-        """It is gone for all the others; what it had written stays."""
+        """Remove the node from the cluster; its files stay."""
         await self.end_process(node_id)
         self.catalog.expire(node_id)
 
     async def end_process(self, node_id: int) -> None:
-        """Its session goes on for a while."""
+        """End the process; its session stays open for a while."""
         self.catalog.nodes[node_id].is_deaf = True
         self.catalog.nodes[node_id].lose_session()
         if connection := self._connections.pop(node_id, None):
@@ -247,7 +247,7 @@ async def brokers_of(
 
 
 async def until(holds: Callable[[], object]) -> None:
-    """Let the brokers work until it is so."""
+    """Run the brokers until the condition holds."""
     async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110 - there are no events for it
             await asyncio.sleep(0)

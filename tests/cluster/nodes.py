@@ -45,7 +45,7 @@ class TestFolder:
 
 
 class TestNode:
-    """A node, and the short ways to it that these tests need."""
+    """A node with shortcuts for these tests."""
 
     __test__ = False
 
@@ -74,11 +74,11 @@ class TestNode:
         await self.cluster.start(listeners, -1, losses)
 
     def epochs(self, *nodes: int) -> dict[int, int]:
-        """As a leader that has just heard from these knows them."""
+        """The broker epochs that a leader has recently seen."""
         return {node: self.cluster.view.brokers[node].epoch for node in nodes}
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait for the view to show it."""
+        """Wait until the view fulfils the condition."""
         async with asyncio.timeout(_PATIENCE_S):
             while not holds():
                 self.changed.clear()
@@ -89,7 +89,7 @@ class TestNode:
         self.cluster.close()
 
     async def die(self) -> None:
-        """Be gone without a word: the session ends, and nothing was put in order before."""
+        """Crash: the session ends without a clean shutdown."""
         for task in self.cluster.control._tasks:
             task.cancel()
         await self.cluster._session.stop()

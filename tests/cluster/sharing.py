@@ -1,4 +1,4 @@
-"""Members of share groups in a cluster, which ask whichever node has to answer."""
+"""Members of share groups in a cluster, which send requests to the responsible node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATIENCE_S = 20.0
 
 
 def until(look: Callable[[], T | None]) -> T:
-    """What is found once something is."""
+    """Poll until there is a result, and return it."""
     give_up_at_s = time.monotonic() + PATIENCE_S
     while (found := look()) is None:
         assert time.monotonic() < give_up_at_s
@@ -62,7 +62,7 @@ class Asking:
         return self.some_node.broker.topics.by_name[TOPIC].raw_id
 
     def coordinator(self, group: str = GROUP) -> RawClient:
-        """Of a group, once it is ready to answer."""
+        """The coordinator of a group, once it is ready."""
 
         def ready() -> RawClient | None:
             request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
@@ -76,7 +76,7 @@ class Asking:
         return until(ready)
 
     def described(self, client: RawClient, group: str = GROUP) -> tuple[int, dict[int, tuple[int, int]]]:
-        """The error, and by partition of the topic where the group starts and its lag."""
+        """The error, and start offset and lag by partition."""
         asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
         [found] = client.ask(DescribeShareGroupOffsetsRequest(groups=(asked,))).groups
         return found.error_code, {
@@ -84,7 +84,7 @@ class Asking:
         }
 
     def member(self, group: str = GROUP) -> ShareMember:
-        """One that has joined, and asks the leader of the topic's first partition from now on."""
+        """A joined member, which fetches from the leader of the topic's first partition."""
         coordinator = self.coordinator(group)
         assert set_group_config(coordinator, group, share_auto_offset_reset="earliest") == ErrorCode.NONE
         member = ShareMember(coordinator, group, TOPIC, self.topic_id)
@@ -92,12 +92,12 @@ class Asking:
         return member
 
     def follow(self, member: ShareMember) -> None:
-        """With a new session at the node that leads now."""
+        """The member with a new session at the current leader."""
         member.client = self.at(self.cluster.leader_of(TOPIC))
         member.session_epoch = 0
 
     def fetch(self, member: ShareMember) -> Delivered:
-        """Once the leader knows what the group was given before."""
+        """Fetch once the leader has loaded the group's state."""
 
         def fetched() -> Delivered | None:
             answer = member.client.receive(member.send_fetch(wait_ms=100))
@@ -117,7 +117,7 @@ class Asking:
         member.client = self.coordinator(member.group)
         assert member.heartbeat(epoch=-1).error_code == ErrorCode.NONE
 
-    # What became of records
+    # State of records
 
     def state_leader(self, group: str) -> ClusterNode:
         return self.cluster.leader_of(STATE, self._state_index(group))

@@ -58,7 +58,7 @@ def test_racks_count_only_if_every_node_knows_its_own() -> None:
     assert Counter(node for each in placed for node in each) == {1: 2, 2: 2}
 
 
-def test_new_partitions_go_where_there_is_least() -> None:
+def test_new_partitions_go_to_the_nodes_with_the_fewest() -> None:
     load = Load([partition((1, 2), partition=index) for index in range(10)])
 
     placed = assign(range(5), 1, brokers(1, 2, 3), load)
@@ -66,17 +66,17 @@ def test_new_partitions_go_where_there_is_least() -> None:
     assert placed == [(3,)] * 5
 
 
-def test_when_a_leader_dies_its_partitions_go_to_different_nodes() -> None:
+def test_the_partitions_of_a_dead_leader_go_to_different_nodes() -> None:
     placed = assign(range(40), 3, brokers(1, 2, 3, 4), Load())
 
     heirs = Counter(each[1] for each in placed if each[0] == 1)
     assert max(heirs.values()) <= 5
 
 
-def test_a_node_that_is_leaving_is_given_nothing() -> None:
+def test_a_leaving_node_gets_no_partitions() -> None:
     assert assign(range(3), 1, brokers(1, 2, draining=[1]), Load()) == [(2,)] * 3
 
 
-def test_more_replicas_than_nodes_are_refused_in_kafkas_words() -> None:
+def test_more_replicas_than_nodes_are_refused_with_kafkas_message() -> None:
     with pytest.raises(InvalidReplicationFactor, match="only 2 broker"):
         assign(range(1), 3, brokers(1, 2), Load())

@@ -1,4 +1,4 @@
-"""What a broker said before it registered again does not let it join the ISR (KIP-903)."""
+"""Fetches of an earlier registration do not let a broker join the ISR (KIP-903)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_leader_does_not_count_the_fetch_of_an_earlier_registration(tmp_
         await until(lambda: 3 in brokers.state().isr)
 
 
-def test_a_node_that_has_started_again_does_not_join_by_what_a_leader_heard_before(zookeeper: str) -> None:
+def test_a_restarted_node_does_not_join_by_its_earlier_fetches(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 2) as nodes:
             topic_id = await create(nodes[0], "t", 1, 2)
@@ -66,13 +66,13 @@ def test_a_node_that_has_started_again_does_not_join_by_what_a_leader_heard_befo
             alone = await leader.cluster.change_isr(state.key, {state.leader: -1}, 0, state.version)
             assert (alone.isr, alone.topic_id) == ((state.leader,), topic_id)
 
-            # It starts again, and its leader has not heard of that yet.
+            # It restarts, and its leader does not know yet.
             await asyncio.to_thread(fence, nodes[other - 1].connected.store, other)
             with pytest.raises(InvalidUpdateVersion):
                 await leader.cluster.change_isr(state.key, heard, 0, alone.version)
             assert states(leader)[0].isr == (state.leader,)
 
-            # Now it has.
+            # Now the leader knows.
             again = TestNode(zookeeper, other, folder=nodes[other - 1].folder)
             await again.start()
             await leader.until(
@@ -87,7 +87,7 @@ def test_a_node_that_has_started_again_does_not_join_by_what_a_leader_heard_befo
     asyncio.run(scenario())
 
 
-def test_a_node_whose_machine_lost_power_leaves_the_isr_to_members_that_are_away(zookeeper: str) -> None:
+def test_a_node_that_lost_power_leaves_the_isr_to_absent_members(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 2) as nodes:
             await create(nodes[0], "t", 2, 2)
@@ -115,7 +115,7 @@ def test_a_node_whose_machine_lost_power_leaves_the_isr_to_members_that_are_away
     asyncio.run(scenario())
 
 
-def test_an_isr_names_the_folders_with_which_its_members_joined(zookeeper: str) -> None:
+def test_an_isr_has_the_folder_ids_of_its_members(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 2) as nodes:
             await create(nodes[0], "t", 1, 2)
@@ -125,7 +125,7 @@ def test_an_isr_names_the_folders_with_which_its_members_joined(zookeeper: str) 
     asyncio.run(scenario())
 
 
-def test_an_older_copy_of_a_folder_is_given_another_id(zookeeper: str) -> None:
+def test_an_older_copy_of_a_folder_gets_another_id(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 1) as nodes:
             started_with = nodes[0].folder.generation

@@ -1,4 +1,4 @@
-"""A cluster as clients see it: other people's and our own."""
+"""A cluster as seen by Ottla's and other clients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def create_on(servers: str, name: str, *replicas: list[int]) -> None:
         assert created == {name: None}
 
 
-def test_every_broker_tells_clients_the_same(zookeeper: str, tmp_path: Path) -> None:
+def test_every_broker_returns_the_same_metadata(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 3) as nodes:
         create(nodes[1].bootstrap_servers, NewTopic("t", 6, 3))
         until(lambda: all("t" in node.broker.topics.by_name for node in nodes))
@@ -78,7 +78,7 @@ def test_the_coordinators_of_groups_are_spread_over_all_nodes(zookeeper: str, tm
             assert told["broker.rack"].value == second.broker.settings.cluster.rack
 
 
-def test_what_a_cluster_cannot_do_is_refused_in_kafkas_words(zookeeper: str, tmp_path: Path) -> None:
+def test_impossible_requests_are_refused_with_kafkas_messages(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 2) as nodes:
         servers = nodes[0].bootstrap_servers
         with pytest.raises(KafkaException, match="only 2 broker"):
@@ -93,7 +93,7 @@ def test_what_a_cluster_cannot_do_is_refused_in_kafkas_words(zookeeper: str, tmp
                 admin.create_topic("chosen")
 
 
-def test_topics_change_for_every_broker(zookeeper: str, tmp_path: Path) -> None:
+def test_topic_changes_reach_every_broker(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 2) as nodes:
         first, second = nodes
         with Admin(first.bootstrap_servers) as admin:
@@ -110,7 +110,7 @@ def test_topics_change_for_every_broker(zookeeper: str, tmp_path: Path) -> None:
         until(lambda: not list((tmp_path / "1").glob("t-*")) and not list((tmp_path / "2").glob("t-*")))
 
 
-def test_a_topic_that_is_first_asked_for_is_created_with_replicas(zookeeper: str, tmp_path: Path) -> None:
+def test_an_automatically_created_topic_is_replicated(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 2) as nodes:
         producer = Producer({"bootstrap.servers": nodes[0].bootstrap_servers, "acks": "all"})
         producer.produce("new", b"value")
@@ -121,7 +121,7 @@ def test_a_topic_that_is_first_asked_for_is_created_with_replicas(zookeeper: str
             assert len(admin.describe_topic("new").partitions[0].replicas) == 2
 
 
-def test_a_group_goes_on_where_it_was_when_its_coordinator_leaves(zookeeper: str, tmp_path: Path) -> None:
+def test_a_group_continues_when_its_coordinator_leaves(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 3) as nodes:
         servers = ",".join(node.bootstrap_servers for node in nodes)
         create(servers, NewTopic("t", 1, 3))
@@ -140,7 +140,7 @@ def test_a_group_goes_on_where_it_was_when_its_coordinator_leaves(zookeeper: str
         coordinator.__enter__()
 
 
-def test_members_of_a_consumer_group_go_on_when_their_coordinator_leaves(zookeeper: str, tmp_path: Path) -> None:
+def test_consumer_group_members_continue_when_their_coordinator_leaves(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 3) as nodes:
         servers = ",".join(node.bootstrap_servers for node in nodes)
         create(servers, NewTopic("t", 2, 3))
@@ -191,7 +191,7 @@ def test_a_partition_moves_with_its_records(zookeeper: str, tmp_path: Path) -> N
         until(lambda: not (tmp_path / "1" / "t-0").exists())
 
 
-def test_the_preferred_leader_leads_again_after_it_was_away(zookeeper: str, tmp_path: Path) -> None:
+def test_the_preferred_leader_leads_again_after_its_return(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 2) as nodes:
         servers = ",".join(node.bootstrap_servers for node in nodes)
         create_on(servers, "t", [2, 1])
@@ -222,7 +222,7 @@ def test_without_zookeeper_a_broker_does_not_start(tmp_path: Path) -> None:
         pass
 
 
-def test_a_broker_that_is_alone_answers_as_a_cluster_of_one() -> None:
+def test_a_standalone_broker_answers_like_a_cluster_of_one() -> None:
     with ottla.Broker() as broker, Admin(broker.bootstrap_servers) as admin:
         admin.create_topic("t")
         at = TopicPartition("t", 0)

@@ -1,4 +1,4 @@
-"""ZooKeeper as a catalog: the same contract as SQLite's, and what many nodes make of it."""
+"""The catalog in ZooKeeper: the same contract as SQLite's, and concurrent nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def open_catalog(zookeeper: str) -> Iterator[Open]:
-    """Each of them as another node of the same cluster has it."""
+    """Each call opens the catalog as another node of the same cluster."""
     opened: list[Connected] = []
 
     def open_one() -> SharedCatalog:
@@ -52,7 +52,7 @@ class TestZooKeeperCatalog(CatalogContract):
 
 
 def typed_as_a_catalog(catalog: SharedCatalog) -> Catalog:
-    """Never called: mypy holds the class against the interface here."""
+    """Never called: mypy checks the class against the interface here."""
     return catalog
 
 
@@ -72,7 +72,7 @@ def test_two_nodes_that_create_the_same_topic_at_once_create_it_once(open_catalo
     assert {node.view.topic("orders").id.text for node in nodes} == set(answers) - {"refused"}
 
 
-def test_names_that_would_share_metrics_are_refused_even_when_another_node_was_quicker(open_catalog: Open) -> None:
+def test_colliding_names_are_refused_even_if_another_node_was_faster(open_catalog: Open) -> None:
     first, second = open_catalog(), open_catalog()
     first.create_topic("a.b", 1)
 
@@ -80,7 +80,7 @@ def test_names_that_would_share_metrics_are_refused_even_when_another_node_was_q
         second.create_topic("a_b", 1)
 
 
-def test_edits_of_many_nodes_to_one_thing_all_arrive(open_catalog: Open) -> None:
+def test_concurrent_edits_of_many_nodes_are_all_applied(open_catalog: Open) -> None:
     nodes = [open_catalog() for _ in range(4)]
 
     def edit(number: int) -> None:
@@ -101,7 +101,7 @@ def test_producer_ids_of_many_nodes_never_overlap(open_catalog: Open) -> None:
     assert sorted(block.first for block in blocks) == list(range(0, 120, 10))
 
 
-def test_producer_ids_run_out_with_an_answer(open_catalog: Open) -> None:
+def test_exhausted_producer_ids_are_an_error(open_catalog: Open) -> None:
     catalog = open_catalog()
     assert catalog.next_producer_ids(MAX_PRODUCER_ID - 1).first == 0
 
@@ -126,7 +126,7 @@ def test_a_listener_must_not_change_the_catalog(open_catalog: Open) -> None:
     assert list(catalog.view.credentials.values()) == [ANN]
 
 
-def test_how_a_topic_is_spread_outlives_changes_to_its_configs(zookeeper: str) -> None:
+def test_config_changes_keep_a_topics_assignment(zookeeper: str) -> None:
     connected = connect(ClusterConfig(zookeeper=zookeeper))
     topic = connected.catalog.create_topic("t", 2, layout=Layout(2, {0: (1, 2)}))
     connected.catalog.change_topic_configs(topic.id, edit_keys({"retention.ms": "1"}))
@@ -138,7 +138,7 @@ def test_how_a_topic_is_spread_outlives_changes_to_its_configs(zookeeper: str) -
     assert read_layout(node.data) == Layout(2, {0: (1, 2), 2: (2, 3), 3: (3, 1)})
 
 
-def test_without_zookeeper_the_start_is_refused_in_one_sentence() -> None:
+def test_a_start_without_zookeeper_is_a_one_line_error() -> None:
     nowhere = ClusterConfig(zookeeper="127.0.0.1:1", connect_timeout_ms=200)
 
     with pytest.raises(ConfigError, match=r"127\.0\.0\.1:1"):

@@ -1,4 +1,4 @@
-"""Controllers and nodes on a real ZooKeeper: who decides, who is there, and what a deposed one can still do."""
+"""Controllers and nodes on a real ZooKeeper: controller election, registration and fencing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_node_sees_the_same_cluster(zookeeper: str) -> None:
     asyncio.run(scenario())
 
 
-def test_when_the_controller_dies_another_decides_and_leads_what_it_led(zookeeper: str) -> None:
+def test_when_the_controller_dies_another_takes_over_its_role_and_partitions(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 3) as nodes:
             topic_id = await create(nodes[0], "t", 6, 3)
@@ -75,7 +75,7 @@ def test_when_the_controller_dies_another_decides_and_leads_what_it_led(zookeepe
     asyncio.run(scenario())
 
 
-def test_a_controller_that_has_not_heard_of_a_topic_yet_does_not_delete_its_partitions(zookeeper: str) -> None:
+def test_a_controller_that_does_not_know_a_topic_yet_keeps_its_partitions(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 1) as [node]:
             topic_id = await create(node, "t", 2, 1)
@@ -105,7 +105,7 @@ def test_a_deposed_controller_can_change_nothing(zookeeper: str) -> None:
             first = next(node for node in nodes if node.cluster.control.is_controller)
             other = next(node for node in nodes if node is not first)
             connected = first.connected
-            # As it was elected, and as it believes to be, whatever happened since.
+            # With the epoch of its election, which it believes to be current.
             deposed = Controller(connected.store, connected.mirror, first.cluster.knowledge.controller_version)
             nodes.remove(first)
             await first.cluster.control.stop()
@@ -122,7 +122,7 @@ def test_a_deposed_controller_can_change_nothing(zookeeper: str) -> None:
     asyncio.run(scenario())
 
 
-def test_a_node_that_leaves_in_order_hands_over_before_it_goes(zookeeper: str) -> None:
+def test_a_cleanly_stopping_node_hands_over_leadership_first(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 3) as nodes:
             await create(nodes[0], "t", 6, 3)
@@ -136,7 +136,7 @@ def test_a_node_that_leaves_in_order_hands_over_before_it_goes(zookeeper: str) -
     asyncio.run(scenario())
 
 
-def test_a_node_that_comes_back_after_a_crash_does_not_count_as_in_sync(zookeeper: str) -> None:
+def test_a_node_that_returns_after_a_crash_is_not_in_sync(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 2) as nodes:
             await create(nodes[0], "t", 4, 2)
@@ -151,7 +151,7 @@ def test_a_node_that_comes_back_after_a_crash_does_not_count_as_in_sync(zookeepe
     asyncio.run(scenario())
 
 
-def test_two_nodes_cannot_have_the_same_number(zookeeper: str) -> None:
+def test_two_nodes_cannot_have_the_same_id(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 1):
             twin = TestNode(zookeeper, 1, session_timeout_ms=2000)
@@ -163,7 +163,7 @@ def test_two_nodes_cannot_have_the_same_number(zookeeper: str) -> None:
     asyncio.run(scenario())
 
 
-def test_a_leader_changes_who_is_in_sync_and_nobody_else_can(zookeeper: str) -> None:
+def test_only_the_leader_can_change_the_isr(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 3) as nodes:
             topic_id = await create(nodes[0], "t", 1, 3)
@@ -226,7 +226,7 @@ def test_a_preferred_leader_leads_again_when_asked_to(zookeeper: str) -> None:
     asyncio.run(scenario())
 
 
-def test_a_draining_node_is_given_nothing_and_leads_nothing(zookeeper: str) -> None:
+def test_a_draining_node_gets_no_partitions_and_leads_none(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 3) as nodes:
             node = nodes[0]

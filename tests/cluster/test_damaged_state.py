@@ -1,4 +1,4 @@
-"""A node of a cluster whose copy of an internal topic is damaged."""
+"""A node with a damaged replica of an internal topic."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def produce(servers: str) -> None:
     assert producer.flush(20) == 0
 
 
-def test_another_replica_in_sync_takes_over_the_groups_of_a_damaged_one(zookeeper: str, tmp_path: Path) -> None:
+def test_another_in_sync_replica_takes_over_the_groups_of_a_damaged_one(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 2) as nodes, Admin(nodes[0].bootstrap_servers) as admin:
         admin.create_topics([admin_topics.NewTopic(name="t", assignments={0: [1, 2]})])
         commit(nodes, 5)
@@ -83,9 +83,7 @@ def test_another_replica_in_sync_takes_over_the_groups_of_a_damaged_one(zookeepe
         produce(nodes[0].bootstrap_servers)
 
 
-def test_the_groups_of_the_only_replica_are_not_available_and_all_else_is_served(
-    zookeeper: str, tmp_path: Path
-) -> None:
+def test_if_the_only_replica_is_damaged_only_its_groups_are_unavailable(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 2) as nodes, Admin(nodes[0].bootstrap_servers) as admin:
         admin.create_topics([admin_topics.NewTopic(name="t", assignments={0: [2]})])
         commit(nodes, 5)

@@ -52,7 +52,7 @@ def test_a_new_topic_gets_its_partitions() -> None:
     assert all(step.state.leader in (1, 2) and len(step.state.isr) == 2 for step in done)  # type: ignore[union-attr]
 
 
-def test_a_topic_that_grew_gets_only_what_is_missing_where_it_was_asked_to_be() -> None:
+def test_a_topic_that_grew_gets_its_missing_partitions_as_assigned() -> None:
     known = view(brokers(1, 2, 3), partition((1, 2)))
 
     done = all_steps(Task(known, wanted(2, assignments={1: (3, 2)})))
@@ -60,17 +60,17 @@ def test_a_topic_that_grew_gets_only_what_is_missing_where_it_was_asked_to_be() 
     assert [step.state.replicas for step in done if isinstance(step, CreateState)] == [(3, 2)]
 
 
-def test_where_too_few_nodes_are_there_it_waits_for_more() -> None:
+def test_with_too_few_nodes_it_waits_for_more() -> None:
     assert all_steps(Task(view(brokers(1)), wanted(3, factor=2))) == []
 
 
-def test_states_of_a_deleted_topic_go() -> None:
+def test_states_of_a_deleted_topic_are_removed() -> None:
     orphan = PartitionKey(TOPIC, 0)
 
     assert all_steps(Task(view(brokers(1)), {}, frozenset({orphan}))) == [DeleteState(orphan)]
 
 
-def test_a_dead_leader_is_replaced_and_a_dead_follower_no_longer_counts() -> None:
+def test_a_dead_leader_is_replaced_and_a_dead_follower_leaves_the_isr() -> None:
     known = view(brokers(2, 3), partition((1, 2, 3)), partition((2, 1, 3), partition=1))
 
     after = carried_out(known, all_steps(Task(known, wanted(2))))
@@ -81,7 +81,7 @@ def test_a_dead_leader_is_replaced_and_a_dead_follower_no_longer_counts() -> Non
     ]
 
 
-def test_unclean_leaders_are_for_topics_that_allow_them() -> None:
+def test_unclean_elections_only_happen_if_the_topic_allows_them() -> None:
     known = view(brokers(2), partition((1, 2), isr=(1,)))
 
     assert all(step.after.leader == NO_NODE for step in all_steps(Task(known, wanted())))  # type: ignore[union-attr]
@@ -92,7 +92,7 @@ def test_unclean_leaders_are_for_topics_that_allow_them() -> None:
 
 
 @given(st.lists(st.sets(st.integers(1, 5), min_size=1), min_size=1, max_size=6), st.integers(1, 3))
-def test_whatever_comes_and_goes_it_comes_to_rest_in_one_go(times: list[set[int]], factor: int) -> None:
+def test_decisions_are_stable_after_one_round(times: list[set[int]], factor: int) -> None:
     known = view(brokers())
     for present in times:
         known = replace(known, brokers=brokers(*present))
@@ -102,7 +102,7 @@ def test_whatever_comes_and_goes_it_comes_to_rest_in_one_go(times: list[set[int]
             assert (state.leader in present) == bool(set(state.isr) & present)
 
 
-def test_only_what_was_touched_is_looked_at() -> None:
+def test_only_affected_partitions_are_examined() -> None:
     known = view(brokers(2), partition((1, 2)), partition((1, 2), partition=1))
 
     done = all_steps(Task(known, wanted(2), frozenset(), frozenset({PartitionKey(TOPIC, 1)}), frozenset()))
@@ -110,7 +110,7 @@ def test_only_what_was_touched_is_looked_at() -> None:
     assert [step.before.partition for step in done if isinstance(step, ChangeState)] == [1]
 
 
-def test_leaders_go_back_to_where_they_are_preferred() -> None:
+def test_leadership_returns_to_preferred_leaders() -> None:
     known = view(
         brokers(1, 2),
         partition((1, 2), leader=2),

@@ -1,4 +1,4 @@
-"""Topics that a cluster exposes over DMQP: one map for all nodes, and shards that move with their leader."""
+"""DMQP in a cluster: one shard map for all nodes, and shards that move with their leader."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def expose(nodes: list[DmqpBroker], name: str, *replicas: list[int]) -> list[dic
 
 
 def seen(nodes: list[DmqpBroker], name: str) -> list[list[tuple[str, int]]]:
-    """Where every node says that the shards are."""
+    """The shard map, which every node must agree on."""
     return [
         [(shard["host"], shard["port"]) for shard in node.client.get(f"/v1/dmqp/{name}").json().get("shards", ())]
         for node in nodes
@@ -97,7 +97,7 @@ def _is_refused(port: int) -> bool:
         return True
 
 
-def test_what_is_pushed_is_on_all_replicas_in_sync_before_the_reply(nodes: list[DmqpBroker]) -> None:
+def test_a_push_is_acknowledged_after_replication_to_the_isr(nodes: list[DmqpBroker]) -> None:
     shards = expose(nodes, "copied", [1, 2], [3, 2])
     for index, shard in enumerate(shards):
         with RawShard(int(str(shard["port"]))) as connection:
@@ -106,7 +106,7 @@ def test_what_is_pushed_is_on_all_replicas_in_sync_before_the_reply(nodes: list[
         assert copy.log.next_offset == 1
 
 
-def test_shards_move_with_their_leader_and_nothing_is_given_twice(nodes: list[DmqpBroker]) -> None:
+def test_shards_move_with_their_leader_and_nothing_is_delivered_twice(nodes: list[DmqpBroker]) -> None:
     shards = expose(nodes, "moved", [1, 2, 3], [2, 3, 1])
     with Client(nodes[2].bootstrap) as client:
         for number in range(6):
@@ -142,7 +142,7 @@ def test_a_topic_that_is_deleted_is_no_longer_exposed(nodes: list[DmqpBroker]) -
     until(lambda: all(node.client.get("/v1/dmqp").json()["topics"] == [] for node in nodes))
 
 
-def test_a_late_commit_of_a_broker_that_is_no_longer_in_charge_does_not_set_the_cursor_back(
+def test_a_late_commit_of_a_former_leader_does_not_rewind_the_cursor(
     nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expose(nodes, "late", [1, 2, 3])
@@ -151,7 +151,7 @@ def test_a_late_commit_of_a_broker_that_is_no_longer_in_charge_does_not_set_the_
             assert client.push("late", b"%d" % number) == number
         assert client.pop("late") is not None
     [log] = nodes[0].door._topics["late"]._logs
-    # As if its request had been under way for all that time.
+    # As if its request had been in flight all that time.
     monkeypatch.setattr(log, "_check_in_charge", lambda: None)
     with Admin(nodes[2].servers) as admin:
         admin.reassign_partitions({TopicPartition("late", 0): [3, 2]})
@@ -167,7 +167,7 @@ def test_a_late_commit_of_a_broker_that_is_no_longer_in_charge_does_not_set_the_
         assert admin.group_offsets("__dmqp.late")[TopicPartition("late", 0)].offset == 3
 
 
-def test_a_topic_that_another_broker_may_have_served_meanwhile_is_served_from_its_cursor_again(
+def test_after_a_leadership_gap_a_topic_is_served_from_its_committed_cursor(
     nodes: list[DmqpBroker],
 ) -> None:
     expose(nodes, "regained", [1, 2, 3])
@@ -175,7 +175,7 @@ def test_a_topic_that_another_broker_may_have_served_meanwhile_is_served_from_it
     served, cluster = nodes[0].door._topics["regained"], nodes[0].broker.cluster
     assert cluster is not None
     key = next(state.key for state in cluster.view.partitions.values() if state.topic == "regained")
-    # As if leadership had been lost and regained between two looks.
+    # As if leadership had been lost and regained between two checks.
     nodes[0].run(cluster._change(key, lambda state: replace(state, leader_epoch=state.leader_epoch + 2)))
 
     until(lambda: nodes[0].door._topics.get("regained") not in (None, served))

@@ -41,7 +41,7 @@ some_nodes = st.sets(st.integers(0, 4))
 
 
 @given(partitions(), some_nodes)
-def test_only_one_that_is_there_and_was_in_sync_leads(state: PartitionState, present: set[int]) -> None:
+def test_only_an_available_in_sync_replica_leads(state: PartitionState, present: set[int]) -> None:
     after = settle(state, brokers(*present))
 
     assert after.leader == NO_NODE or (after.leader in present and after.leader in state.isr)
@@ -56,7 +56,7 @@ def test_the_epoch_grows_exactly_when_the_leader_changes(state: PartitionState, 
 
 
 @given(partitions(), some_nodes)
-def test_nobody_comes_to_be_in_sync_by_an_election(state: PartitionState, present: set[int]) -> None:
+def test_an_election_never_adds_to_the_isr(state: PartitionState, present: set[int]) -> None:
     after = settle(state, brokers(*present))
 
     assert set(after.isr) <= set(state.isr)
@@ -64,16 +64,14 @@ def test_nobody_comes_to_be_in_sync_by_an_election(state: PartitionState, presen
 
 
 @given(partitions(), some_nodes)
-def test_what_is_settled_stays(state: PartitionState, present: set[int]) -> None:
+def test_an_election_without_cause_changes_nothing(state: PartitionState, present: set[int]) -> None:
     after = settle(state, brokers(*present))
 
     assert settle(after, brokers(*present)) == after
 
 
 @given(partitions(), st.lists(some_nodes, max_size=8))
-def test_whatever_comes_and_goes_the_last_in_sync_are_never_forgotten(
-    state: PartitionState, times: list[set[int]]
-) -> None:
+def test_the_last_in_sync_replicas_are_never_removed(state: PartitionState, times: list[set[int]]) -> None:
     holders = set(state.isr)
     for present in times:
         state = settle(state, brokers(*present))
@@ -81,7 +79,7 @@ def test_whatever_comes_and_goes_the_last_in_sync_are_never_forgotten(
         holders = set(state.isr)
 
 
-def test_the_first_in_sync_in_the_order_of_replicas_is_next() -> None:
+def test_the_first_in_sync_replica_in_assignment_order_is_elected() -> None:
     state = partition((3, 1, 2), isr=(2, 1, 3), leader=3, leader_epoch=4)
 
     after = settle(state, brokers(1, 2))
@@ -89,7 +87,7 @@ def test_the_first_in_sync_in_the_order_of_replicas_is_next() -> None:
     assert (after.leader, after.leader_epoch, after.isr) == (1, 5, (2, 1))
 
 
-def test_a_replica_that_lags_leads_only_where_that_is_allowed() -> None:
+def test_an_out_of_sync_replica_leads_only_if_unclean_elections_are_allowed() -> None:
     state = partition((1, 2), isr=(1,), leader=1)
 
     assert settle(state, brokers(2)).leader == NO_NODE
@@ -97,14 +95,14 @@ def test_a_replica_that_lags_leads_only_where_that_is_allowed() -> None:
     assert (unclean.leader, unclean.isr, unclean.leader_epoch) == (2, (2,), 1)
 
 
-def test_a_leader_that_is_leaving_hands_over_if_it_can() -> None:
+def test_a_leaving_leader_hands_over_if_it_can() -> None:
     state = partition((1, 2))
 
     assert settle(state, brokers(1, 2, draining=[1])).leader == 2
     assert settle(state, brokers(1, draining=[1])).leader == 1
 
 
-def test_the_preferred_leader_leads_when_asked_to_and_only_if_it_can() -> None:
+def test_a_preferred_election_elects_the_preferred_leader_if_in_sync() -> None:
     state = partition((1, 2, 3), leader=2, leader_epoch=3)
 
     assert replace(prefer(state, brokers(1, 2, 3)), leader_epoch=3) == replace(state, leader=1)
@@ -116,7 +114,7 @@ def test_the_preferred_leader_leads_when_asked_to_and_only_if_it_can() -> None:
         prefer(replace(state, isr=(2, 3)), brokers(1, 2, 3))
 
 
-def test_an_operator_may_let_anyone_lead_if_nobody_does() -> None:
+def test_an_operator_may_force_an_unclean_election_if_there_is_no_leader() -> None:
     leaderless = partition((1, 2), isr=(1,), leader=NO_NODE)
 
     assert elect_anyone(leaderless, brokers(2)).leader == 2
@@ -126,7 +124,7 @@ def test_an_operator_may_let_anyone_lead_if_nobody_does() -> None:
         elect_anyone(leaderless, brokers(3))
 
 
-def test_the_last_in_sync_that_steps_back_leads_again_only_in_an_epoch_of_its_own() -> None:
+def test_the_last_in_sync_replica_that_resigned_leads_again_only_in_a_new_epoch() -> None:
     alone = partition((1, 2), isr=(1,), leader_epoch=4)
 
     stepped_back = without(alone, 1, brokers(1, 2))
@@ -134,7 +132,7 @@ def test_the_last_in_sync_that_steps_back_leads_again_only_in_an_epoch_of_its_ow
     assert settle(stepped_back, brokers(1, 2)).leader_epoch == 6
 
 
-def test_one_that_steps_back_neither_leads_nor_counts() -> None:
+def test_a_replica_that_resigned_neither_leads_nor_counts_as_in_sync() -> None:
     state = partition((1, 2, 3))
 
     after = without(state, 1, brokers(1, 2, 3))
@@ -152,7 +150,7 @@ def test_an_offline_replica_neither_leads_nor_counts_as_in_sync_while_another_do
         prefer(partition((1, 2, 3), leader=2), there)
 
 
-def test_an_offline_replica_does_not_push_one_that_is_away_out_of_the_isr() -> None:
+def test_an_offline_replica_does_not_remove_an_absent_one_from_the_isr() -> None:
     state = partition((4, 2, 5), isr=(4, 5), leader=4, leader_epoch=1)
 
     waiting = settle(state, offline_at(4, brokers(2, 4)))
@@ -171,7 +169,7 @@ def test_the_last_in_sync_replica_leads_again_once_it_is_online_in_another_epoch
     assert (online.leader, online.isr, online.leader_epoch) == (1, (1,), 2)
 
 
-def test_an_unclean_election_takes_a_replica_that_is_online() -> None:
+def test_an_unclean_election_elects_an_online_replica() -> None:
     state = partition((1, 2, 3), isr=(1,), leader=NO_NODE)
 
     assert elect_anyone(state, offline_at(2, offline_at(1, brokers(1, 2, 3)))).leader == 3
@@ -179,7 +177,7 @@ def test_an_unclean_election_takes_a_replica_that_is_online() -> None:
         elect_anyone(state, offline_at(1, brokers(1)))
 
 
-def test_one_that_may_lack_records_leaves_the_isr_even_if_the_others_are_away() -> None:
+def test_a_replica_that_may_lack_records_leaves_the_isr_even_if_the_others_are_absent() -> None:
     alone = given_up(partition((1, 2, 3), leader=NO_NODE), 1, {})
     assert (alone.leader, alone.isr) == (NO_NODE, (2, 3))
     assert settle(alone, brokers(1)).leader == NO_NODE
@@ -189,7 +187,7 @@ def test_one_that_may_lack_records_leaves_the_isr_even_if_the_others_are_away() 
     assert (led.leader, led.isr, led.leader_epoch) == (2, (2, 3), 1)
 
 
-def test_the_last_one_that_may_lack_records_stays_and_leads_in_another_epoch() -> None:
+def test_the_last_replica_that_may_lack_records_stays_and_leads_in_a_new_epoch() -> None:
     state = partition((1, 2, 3))
     for node in (1, 2, 3):  # the power of all machines was cut
         state = given_up(state, node, {})
@@ -199,7 +197,7 @@ def test_the_last_one_that_may_lack_records_stays_and_leads_in_another_epoch() -
     assert (led.leader, led.isr, led.leader_epoch) == (3, (3,), 2)
 
 
-def test_one_that_may_lack_records_does_not_leave_to_one_that_lost_them_all() -> None:
+def test_a_replica_that_may_lack_records_does_not_leave_to_one_that_lost_them_all() -> None:
     folders = ((1, "a"), (2, "b"))
     state = partition((1, 2), isr=(1, 2), folders=folders)
 
@@ -215,7 +213,7 @@ THERE = {1: "a", 2: "b", 3: "c"}
 
 def test_members_that_leave_an_isr_that_is_too_small_are_eligible_until_it_has_enough_again() -> None:
     pair = settle(partition((1, 2, 3), **SAFE), brokers(1, 2, folders=THERE))
-    assert (pair.isr, pair.eligible) == ((1, 2), ())  # 3 went, and two are enough
+    assert (pair.isr, pair.eligible) == ((1, 2), ())  # 3 left, and two are enough
 
     alone = settle(pair, brokers(1, folders=THERE))
     assert (alone.leader, alone.isr, alone.eligible) == (1, (1,), (2,))
@@ -245,23 +243,21 @@ def test_an_eligible_replica_that_lost_records_or_its_folder_is_not_elected() ->
     assert with_isr(partition((1, 2, 3), isr=(1, 2), **SAFE), (1,), brokers(1, 2, folders=THERE), {2}).eligible == ()
 
 
-def test_a_topic_that_asks_for_fewer_replicas_has_no_eligible_ones_any_more() -> None:
+def test_lowering_min_insync_replicas_clears_eligible_replicas() -> None:
     alone = partition((1, 2, 3), isr=(1,), eligible=(2,), **SAFE)
 
     assert settle(replace(alone, min_isr=1), brokers(1, folders=THERE)).eligible == ()
 
 
-def test_an_unclean_election_leaves_no_replica_eligible() -> None:
+def test_an_unclean_election_clears_eligible_replicas() -> None:
     lost = partition((1, 2, 3), isr=(1,), eligible=(2,), leader=NO_NODE, **SAFE)
 
     assert elect_anyone(lost, brokers(3, folders=THERE)).eligible == ()
 
 
 @given(partitions(), st.lists(some_nodes, max_size=6))
-def test_whatever_comes_and_goes_only_replicas_that_have_all_that_was_committed_lead(
-    state: PartitionState, times: list[set[int]]
-) -> None:
-    """Nothing is committed while there are eligible replicas, and else by all of the ISR."""
+def test_only_replicas_with_all_committed_records_lead(state: PartitionState, times: list[set[int]]) -> None:
+    """Nothing is committed while there are eligible replicas; otherwise the whole ISR commits."""
     state = replace(state, min_isr=2)
     have_all = set(state.isr)
     for present in times:
@@ -271,7 +267,7 @@ def test_whatever_comes_and_goes_only_replicas_that_have_all_that_was_committed_
         assert have_all.issuperset((*state.isr, *state.eligible))
 
 
-def test_a_replica_that_returns_may_lack_records_of_the_folder_that_was_in_sync_and_of_no_other() -> None:
+def test_a_returning_replica_may_lack_records_only_with_the_folder_that_was_in_sync() -> None:
     state = partition((1, 2), isr=(1, 2), leader=NO_NODE, folders=((1, "a"), (2, "b")))
 
     assert returned(state, 1, Returning("a", may_lack_records=True), {}).isr == (2,)
@@ -279,5 +275,5 @@ def test_a_replica_that_returns_may_lack_records_of_the_folder_that_was_in_sync_
     assert returned(state, 1, Returning("older copy", may_lack_records=True), {}).isr == (1, 2)
 
 
-def test_a_new_partition_begins_with_those_that_are_there() -> None:
+def test_the_isr_of_a_new_partition_has_the_available_replicas() -> None:
     assert first_state(TOPIC, "t", 0, (2, 1), brokers(1)) == PartitionState(TOPIC, "t", 0, (2, 1), 1, 0, (1,))

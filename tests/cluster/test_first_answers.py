@@ -1,4 +1,4 @@
-"""The first thing that a client hears of a cluster that is just starting is true."""
+"""The first metadata response of a starting cluster is correct."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUESTIONS = [MetadataRequest(topics=()), DescribeClusterRequest(include_cluster_
 
 
 def connect_early(port: int) -> RawClient:
-    """As soon as the port is open, which is before the broker says that it is ready."""
+    """Connect as soon as the port is open, before the broker reports that it is ready."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -34,7 +34,7 @@ def connect_early(port: int) -> RawClient:
 
 
 def ask_early(serve: Serve, port: int, question: Request) -> tuple[int, int]:
-    """The controller and the number of brokers, as the first answer has them."""
+    """The controller and the number of brokers in the first response."""
     serve.start()
     try:
         with connect_early(port) as client:
@@ -46,7 +46,7 @@ def ask_early(serve: Serve, port: int, question: Request) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.API.name)
-def test_workers_tell_of_all_of_them_and_of_a_controller(tmp_path: Path, question: Request) -> None:
+def test_workers_list_all_workers_and_a_controller(tmp_path: Path, question: Request) -> None:
     port = free_ports(3)  # the shared one, and those of the workers
     serve = Serve(tmp_path, "--workers", "2", "--port", str(port))
     controller, brokers = ask_early(serve, port, question)
@@ -55,16 +55,14 @@ def test_workers_tell_of_all_of_them_and_of_a_controller(tmp_path: Path, questio
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.API.name)
-def test_a_node_of_a_zookeeper_cluster_tells_of_itself_and_of_a_controller(
-    tmp_path: Path, zookeeper: str, question: Request
-) -> None:
+def test_a_zookeeper_node_lists_itself_and_a_controller(tmp_path: Path, zookeeper: str, question: Request) -> None:
     port = free_ports(1)
     serve = Serve(tmp_path, "--zookeeper", zookeeper, "--node-id", "7", "--port", str(port))
     assert ask_early(serve, port, question) == (7, 1)
 
 
 def free_ports(count: int) -> int:
-    """The first of some that are free side by side."""
+    """The first of several consecutive free ports."""
     while True:
         with ExitStack() as held:
             try:

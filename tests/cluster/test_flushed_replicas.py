@@ -1,4 +1,4 @@
-"""`flush = "ack"` on brokers that lead and follow: what is acknowledged is synced, and truncation ends the wait."""
+"""`flush = "ack"` in a cluster: acknowledged records are synced, and truncation ends the wait."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ottla.cluster.state import NO_NODE
 from ottla.core.errors import ErrorCode, StorageError
 from ottla.storage.config import LogConfig
+from ottla.storage.truncation import truncate_to
 
 from .memory import brokers_of, until
 from .test_replication import ALL, LEADER, batch, in_loop, produce, values_on
@@ -60,16 +61,14 @@ def held_fsync(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[Gate]:
 
 
 async def stepped_down(brokers: Brokers) -> None:
-    """Node 1 does not lead any more, and what it had appended is truncated."""
+    """Node 1 loses leadership, and its appends are truncated."""
     brokers.catalog.elect(brokers.key, leader=NO_NODE)
     await until(lambda: brokers[1].topics.partition("t", 0).leader_epoch == 1)
-    brokers.log(1).truncate_to(0)
+    truncate_to(brokers.log(1), 0)
 
 
 @in_loop
-async def test_an_append_that_is_truncated_while_it_is_synced_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_append_truncated_during_its_fsync_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with brokers_of(tmp_path, count=1, log=ON_ACK) as brokers:
         brokers.place(leader=1)
         await until(lambda: brokers[1].topics.partition("t", 0).is_open)
@@ -82,7 +81,7 @@ async def test_an_append_that_is_truncated_while_it_is_synced_is_refused(
 
 
 @in_loop
-async def test_it_is_refused_even_if_another_record_was_synced_at_its_offset(
+async def test_a_truncated_append_is_refused_even_if_another_record_was_synced_at_its_offset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with brokers_of(tmp_path, count=1, log=ON_ACK) as brokers:
@@ -102,10 +101,10 @@ async def test_it_is_refused_even_if_another_record_was_synced_at_its_offset(
 
 
 @in_loop
-async def test_a_fetch_says_that_a_record_is_there_only_once_it_is_synced(
+async def test_a_follower_reports_a_record_only_after_its_fsync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A follower's fsync fails a few times, for want of descriptors, say."""
+    """A follower's fsync fails a few times, as without free file descriptors."""
     async with brokers_of(tmp_path, count=2, log=ON_ACK) as brokers:
         brokers.place(leader=1)
         await until(lambda: all(brokers[node].topics.partition("t", 0).is_open for node in (1, 2)))

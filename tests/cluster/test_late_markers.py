@@ -1,4 +1,4 @@
-"""End markers of transactions that arrive late or twice, while coordinators and leaders change."""
+"""Late or duplicate end markers of transactions, while coordinators and leaders change."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def leader_of(nodes: list[EmbeddedBroker], at: TopicPartition) -> EmbeddedBroker
 
 
 def deliver(nodes: list[EmbeddedBroker], marker: WritableTxnMarker) -> int:
-    """To the current leader of the partition; returns the response."""
+    """Send a request to the current leader of the partition; returns the response."""
     at = TopicPartition(marker.topics[0].name, marker.topics[0].partition_indexes[0])
     with RawClient(leader_of(nodes, at).bootstrap_servers) as client:
         [result] = client.ask(WriteTxnMarkersRequest(markers=(marker,))).markers
@@ -80,7 +80,7 @@ def deliver(nodes: list[EmbeddedBroker], marker: WritableTxnMarker) -> int:
 
 
 def write(raw: Apart, nodes: list[EmbeddedBroker], value: bytes, partition: int) -> None:
-    """As part of the producer's transaction, wherever the coordinator and the leader are by now."""
+    """Write in the producer's transaction, at the current coordinator and leader."""
     with RawClient(coordinator_of(nodes, raw.producer.id).bootstrap_servers) as coordinator:
         raw.producer.client = coordinator
         if raw.producer.flow == OLD:
@@ -101,7 +101,7 @@ def coordinated_at(transactional_id: str) -> TopicPartition:
 
 
 def partition_led_elsewhere(nodes: list[EmbeddedBroker], transactional_id: str) -> int:
-    """Of the topic: one whose markers go over the network, before and after a change of coordinator."""
+    """A partition of the topic whose markers go over the network before and after the coordinator changes."""
     at = coordinated_at(transactional_id)
     broker = nodes[0].broker
     assert broker.replication is not None
@@ -112,7 +112,7 @@ def partition_led_elsewhere(nodes: list[EmbeddedBroker], transactional_id: str) 
 
 
 @pytest.mark.parametrize("changes", ["none", "leader", "coordinator", "both"])
-def test_a_late_copy_of_a_marker_does_not_end_the_next_transaction(
+def test_a_late_duplicate_marker_does_not_end_the_next_transaction(
     nodes: list[EmbeddedBroker], sent: list[WritableTxnMarker], changes: str
 ) -> None:
     with closing(Apart(nodes, "raw", NEW)) as raw:
@@ -120,7 +120,7 @@ def test_a_late_copy_of_a_marker_does_not_end_the_next_transaction(
         write(raw, nodes, b"first", partition)
         commit(raw, nodes)
         [late] = sent
-        assert deliver(nodes, late) == ErrorCode.NONE  # doubled, before anything else is open
+        assert deliver(nodes, late) == ErrorCode.NONE  # a duplicate, before anything else is open
         if changes in ("leader", "both"):
             move_leader(nodes, TopicPartition(TOPIC, partition))
         if changes in ("coordinator", "both"):
@@ -134,7 +134,7 @@ def test_a_late_copy_of_a_marker_does_not_end_the_next_transaction(
         assert committed(nodes, 2) == [(partition, b"first"), (partition, b"second")]
 
 
-def test_before_kip_890_a_late_copy_of_a_replaced_coordinator_is_refused(
+def test_before_kip_890_a_late_duplicate_from_a_former_coordinator_is_refused(
     nodes: list[EmbeddedBroker], sent: list[WritableTxnMarker]
 ) -> None:
     with closing(Apart(nodes, "raw", OLD)) as raw:

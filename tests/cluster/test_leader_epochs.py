@@ -44,7 +44,7 @@ def produce(servers: str, *values: bytes) -> None:
 
 @contextmanager
 def reader(servers: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A librdkafka consumer that reads from offset 0; where its position is gone it reads only new records."""
+    """A librdkafka consumer that reads from offset 0; if its position is out of range it reads only new records."""
     with subprocess.Popen([sys.executable, "-c", READER, servers], stdout=subprocess.PIPE, bufsize=0) as process:
         try:
             yield process
@@ -53,7 +53,7 @@ def reader(servers: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def lines(process: subprocess.Popen[bytes], count: int) -> list[str]:
-    """As many as come in time."""
+    """The records that arrive in time."""
     assert process.stdout is not None
     found: list[str] = []
     while len(found) < count and select([process.stdout], [], [], PATIENCE_S)[0]:
@@ -69,7 +69,7 @@ def test_no_record_is_skipped_after_deletion_and_a_leader_change(zookeeper: str,
         produce(servers, b"1", b"2")
         with reader(servers) as consumer:
             assert lines(consumer, 2) == ["1", "2"]
-            # It learns of the leader change only when the new leader has written already.
+            # It learns of the leader change only after the new leader has appended records.
             consumer.send_signal(signal.SIGSTOP)
 
             admin.delete_records({AT: 2})

@@ -44,7 +44,7 @@ def local(folder: Path) -> Iterator[tuple[str, list[int]]]:
 pytestmark = pytest.mark.skipif(bool(why_there_is_no_zookeeper()), reason="needs a ZooKeeper")
 
 
-def test_a_port_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_at_once(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "ottla", "cluster", "local", "--nodes", "1", "--port", str(port)]

@@ -64,7 +64,7 @@ async def test_a_follower_whose_append_fails_leaves_the_isr_at_once(tmp_path: Pa
 
 
 @in_loop
-async def test_a_replica_whose_open_log_failed_is_recovered_and_joins_again_without_a_restart(tmp_path: Path) -> None:
+async def test_a_replica_with_a_failed_log_recovers_and_rejoins_without_a_restart(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1, min_insync=2)
         assert (await produce(brokers, 1, b"a")).error_code == ErrorCode.NONE
@@ -81,7 +81,9 @@ async def test_a_replica_whose_open_log_failed_is_recovered_and_joins_again_with
 
 
 @in_loop
-async def test_the_last_in_sync_replica_whose_fsync_failed_leads_again_with_what_the_disk_has(tmp_path: Path) -> None:
+async def test_the_last_in_sync_replica_leads_again_with_the_records_on_disk_after_a_failed_fsync(
+    tmp_path: Path,
+) -> None:
     async with brokers_of(tmp_path, count=1, log=LogConfig(flush="ack")) as brokers:
         brokers.place(leader=1)
         assert (await produce(brokers, 1, b"a")).error_code == ErrorCode.NONE
@@ -102,7 +104,7 @@ async def test_the_last_in_sync_replica_whose_fsync_failed_leads_again_with_what
 
 
 @in_loop
-async def test_a_log_that_failed_is_not_opened_again_in_the_epoch_in_which_it_led(tmp_path: Path) -> None:
+async def test_a_failed_log_is_not_reopened_in_the_epoch_in_which_it_led(tmp_path: Path) -> None:
     async with brokers_of(tmp_path, count=1) as brokers:
         brokers.place(leader=1)
         partition = brokers[1].topics.partition("t", 0)
@@ -119,7 +121,7 @@ async def test_a_log_that_failed_is_not_opened_again_in_the_epoch_in_which_it_le
 
 
 @in_loop
-async def test_a_replica_that_may_lack_records_leaves_the_isr_to_members_that_are_away(tmp_path: Path) -> None:
+async def test_a_replica_that_may_lack_records_leaves_the_isr_to_absent_members(tmp_path: Path) -> None:
     async with brokers_of(tmp_path, count=2) as brokers:
         brokers.place(leader=1)
         await until(lambda: brokers[1].topics.partition("t", 0).is_open)
@@ -130,7 +132,7 @@ async def test_a_replica_that_may_lack_records_leaves_the_isr_to_members_that_ar
 
 
 @in_loop
-async def test_a_damaged_log_is_not_opened_again(tmp_path: Path) -> None:
+async def test_a_damaged_log_is_not_reopened(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await until(lambda: brokers[3].topics.partition("t", 0).is_open)

@@ -25,7 +25,7 @@ ALL = brokers(*range(1, 7))
 targets = st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True)
 
 
-def test_while_it_moves_the_new_are_there_as_well_as_the_old() -> None:
+def test_a_reassignment_keeps_old_and_new_replicas() -> None:
     state = begin(partition((1, 2, 3)), (3, 4, 5), ALL)
 
     assert state.replicas == (3, 4, 5, 1, 2)
@@ -33,7 +33,7 @@ def test_while_it_moves_the_new_are_there_as_well_as_the_old() -> None:
     assert (state.leader, state.isr) == (1, (1, 2, 3))
 
 
-def test_the_old_go_only_when_every_new_one_is_in_sync() -> None:
+def test_old_replicas_are_removed_only_when_all_new_ones_are_in_sync() -> None:
     state = begin(partition((1, 2, 3)), (3, 4, 5), ALL)
 
     assert advance(_in_sync(state, 1, 2, 3, 4), ALL) == _in_sync(state, 1, 2, 3, 4)
@@ -47,7 +47,7 @@ def _in_sync(state: PartitionState, *isr: int) -> PartitionState:
 
 
 @given(targets, targets)
-def test_a_move_ends_where_it_was_last_asked_to(first: list[int], second: list[int]) -> None:
+def test_a_redirected_reassignment_ends_at_the_last_target(first: list[int], second: list[int]) -> None:
     state = begin(begin(partition((1, 2, 3)), first, ALL), second, ALL)
 
     done = advance(_in_sync(state, *state.replicas), ALL)
@@ -59,7 +59,7 @@ def test_a_move_ends_where_it_was_last_asked_to(first: list[int], second: list[i
 
 
 @given(targets)
-def test_a_move_taken_back_leaves_it_where_it_was(target: list[int]) -> None:
+def test_a_cancelled_reassignment_restores_the_original_replicas(target: list[int]) -> None:
     before = partition((1, 2, 3))
     moving = begin(before, target, ALL)
 
@@ -71,18 +71,18 @@ def test_a_move_taken_back_leaves_it_where_it_was(target: list[int]) -> None:
     assert back.leader in (1, 2, 3)
 
 
-def test_what_does_not_move_cannot_be_taken_back() -> None:
+def test_cancelling_without_a_reassignment_is_refused() -> None:
     with pytest.raises(NoReassignmentInProgress):
         cancel(partition(), ALL)
 
 
 @pytest.mark.parametrize("target", [(), (1, 1), (1, 99)])
-def test_a_target_that_cannot_be_is_refused(target: tuple[int, ...]) -> None:
+def test_an_invalid_target_is_refused(target: tuple[int, ...]) -> None:
     with pytest.raises(InvalidReplicaAssignment):
         begin(partition(), target, ALL)
 
 
-def test_a_node_that_is_away_may_stay_but_cannot_be_added() -> None:
+def test_an_absent_node_may_stay_but_cannot_be_added() -> None:
     assert begin(partition((1, 2, 3)), (1, 2), brokers(1, 2)).removing == (3,)
     assert begin(partition((1, 2, 3)), (3, 1, 2), brokers(1, 2)).replicas == (3, 1, 2)
 
@@ -100,7 +100,7 @@ def test_a_cancel_that_would_need_an_unclean_election_is_refused() -> None:
         cancel(_moved_and_led_by_the_new(), ALL)
 
 
-def test_a_cancel_keeps_the_new_replica_while_the_old_one_in_sync_is_away() -> None:
+def test_a_cancel_keeps_the_new_replica_while_the_old_in_sync_one_is_absent() -> None:
     state = replace(begin(partition((1,)), (2, 3), ALL), isr=(1, 2))
 
     with pytest.raises(InvalidReplicaAssignment, match="unclean leader election"):
@@ -108,7 +108,7 @@ def test_a_cancel_keeps_the_new_replica_while_the_old_one_in_sync_is_away() -> N
     assert cancel(state, brokers(1, 2, 3)).replicas == (1,)
 
 
-def test_a_redirected_move_keeps_given_up_replicas_in_sync_until_the_target_is() -> None:
+def test_a_redirected_reassignment_keeps_former_targets_until_the_new_one_is_in_sync() -> None:
     redirected = begin(_moved_and_led_by_the_new(), (3, 4), ALL)
 
     assert (redirected.leader, redirected.isr) == (2, (2,))
@@ -118,7 +118,7 @@ def test_a_redirected_move_keeps_given_up_replicas_in_sync_until_the_target_is()
     assert (done.replicas, set(done.isr), done.leader) == ((3, 4), {3, 4}, 3)
 
 
-def test_a_move_redirected_to_where_it_began_ends_when_that_replica_is_in_sync_again() -> None:
+def test_a_reassignment_redirected_to_its_origin_ends_when_that_replica_is_in_sync() -> None:
     back = begin(_moved_and_led_by_the_new(), (1,), brokers(2, 3))
 
     assert (back.leader, back.isr) == (2, (2,))
@@ -127,7 +127,7 @@ def test_a_move_redirected_to_where_it_began_ends_when_that_replica_is_in_sync_a
     assert (done.replicas, done.isr, done.is_reassigning) == ((1,), (1,), False)
 
 
-def test_a_redirected_move_can_still_be_cancelled() -> None:
+def test_a_redirected_reassignment_can_be_cancelled() -> None:
     redirected = begin(replace(_moved_and_led_by_the_new(), isr=(2, 1)), (3, 4), ALL)
 
     back = cancel(redirected, ALL)
@@ -166,8 +166,8 @@ def _after(state: PartitionState, present: frozenset[int], what: str, about: Any
     return state
 
 
-def test_whatever_is_moved_redirected_and_cancelled_an_available_replica_in_sync_remains() -> None:
-    """Every state that these operations lead to, in whatever order, with three nodes."""
+def test_every_sequence_of_reassignments_keeps_an_available_in_sync_replica() -> None:
+    """Every state reachable by these operations with three nodes."""
     begun = (partition((1,)), frozenset((1, 2, 3)))
     met, left = {begun}, [begun]
     while left:

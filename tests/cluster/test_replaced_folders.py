@@ -1,4 +1,4 @@
-"""A replica is in sync with the folder with which it joined the ISR, and with no other. Rules alone."""
+"""A replica is in sync only with the folder with which it joined the ISR: pure rules."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ FOLDERS = ((1, "a"), (2, "b"), (3, "c"))
 
 
 def _last_in_sync(**known: object) -> PartitionState:
-    """1 was the last in sync, and is away."""
+    """Node 1 was the last in the ISR, and is absent."""
     return partition(**{"isr": (1,), "leader": NO_NODE, "leader_epoch": 5, "folders": ((1, "a"),), **known})
 
 
-def test_the_last_in_sync_leads_again_only_with_its_folder() -> None:
+def test_the_last_in_sync_replica_leads_again_only_with_its_folder() -> None:
     state = _last_in_sync()
 
     assert settle(state, WIPED) == state
     assert settle(state, ALL).leader == 1
 
 
-def test_a_member_of_the_isr_that_has_another_folder_is_out_of_it() -> None:
+def test_an_isr_member_with_another_folder_is_removed() -> None:
     state = partition(leader=1, folders=FOLDERS)
 
     after = settle(state, WIPED)
@@ -42,7 +42,7 @@ def test_a_member_of_the_isr_that_has_another_folder_is_out_of_it() -> None:
     assert (after.leader, after.isr, after.folders) == (2, (2, 3), FOLDERS[1:])
 
 
-def test_it_joins_again_with_the_folder_that_it_has() -> None:
+def test_a_replica_rejoins_with_its_current_folder() -> None:
     led = settle(partition(leader=1, folders=FOLDERS), WIPED)
 
     joined = with_isr(led, (1, 2, 3), WIPED)
@@ -56,7 +56,7 @@ def test_a_preferred_leader_with_another_folder_does_not_lead() -> None:
         prefer(partition(leader=2, folders=FOLDERS), WIPED)
 
 
-def test_one_with_another_folder_takes_over_from_nobody_who_leaves() -> None:
+def test_a_replica_with_another_folder_does_not_take_over_from_a_leaving_leader() -> None:
     state = partition(leader=2, isr=(1, 2), folders=FOLDERS[:2])
 
     left = without(state, 2, WIPED)
@@ -65,7 +65,7 @@ def test_one_with_another_folder_takes_over_from_nobody_who_leaves() -> None:
     assert settle(left, WIPED).leader == 2
 
 
-def test_a_new_partition_notes_the_folders_of_those_that_are_there() -> None:
+def test_a_new_partition_records_the_folders_of_available_replicas() -> None:
     assert first_state(TOPIC, "t", 0, (1, 2, 3), ALL).folders == FOLDERS
 
 
@@ -76,7 +76,7 @@ def test_a_catalog_of_an_older_release_is_completed() -> None:
     assert (after.leader, after.leader_epoch) == (1, 0)
 
 
-def test_an_empty_folder_is_not_the_one_that_an_older_release_did_not_note() -> None:
+def test_an_empty_folder_is_not_adopted_for_a_catalog_of_an_older_release() -> None:
     unknown = _last_in_sync(folders=())
 
     lost = returned(unknown, 1, Returning("a", is_empty=True), ALL)
@@ -86,21 +86,21 @@ def test_an_empty_folder_is_not_the_one_that_an_older_release_did_not_note() -> 
     assert returned(unknown, 1, Returning("a"), ALL) == unknown
 
 
-def test_a_partition_that_is_gone_from_its_folder_is_not_led_with_it() -> None:
+def test_a_replica_without_the_partitions_folder_does_not_lead() -> None:
     lost = returned(_last_in_sync(), 1, Returning("a", is_empty=True), ALL)
 
     assert settle(lost, ALL).leader == NO_NODE
     assert returned(_last_in_sync(), 1, Returning("another", is_empty=True), WIPED) == _last_in_sync()
 
 
-def test_a_partition_that_nobody_ever_led_is_empty_and_may_be_led_with_an_empty_folder() -> None:
+def test_a_partition_that_never_had_a_leader_may_be_led_with_an_empty_folder() -> None:
     new = first_state(TOPIC, "t", 0, (1, 2), {})
 
     assert returned(new, 1, Returning("a", is_empty=True), {1: ALL[1]}) == new
     assert settle(new, {1: ALL[1]}).leader == 1
 
 
-def test_an_unclean_election_takes_one_that_may_have_records_before_one_that_has_none() -> None:
+def test_an_unclean_election_prefers_a_replica_that_may_have_records() -> None:
     elected = elect_anyone(_last_in_sync(), WIPED)
 
     assert (elected.leader, elected.isr, elected.folders) == (2, (2,), ((2, "b"),))
@@ -108,14 +108,14 @@ def test_an_unclean_election_takes_one_that_may_have_records_before_one_that_has
     assert (only.leader, only.folders) == (1, ((1, "another"),))
 
 
-def test_a_cancelled_move_does_not_fall_back_on_one_that_has_another_folder() -> None:
+def test_a_cancelled_reassignment_does_not_fall_back_to_a_replica_with_another_folder() -> None:
     state = replace(begin(partition((1,)), (2, 3), ALL), isr=(1, 2), folders=FOLDERS[:2])
 
     with pytest.raises(InvalidReplicaAssignment, match="unclean leader election"):
         cancel(state, WIPED)
 
 
-def test_it_is_told_why_nobody_leads_and_what_to_do() -> None:
+def test_the_reason_for_a_missing_leader_is_reported_with_a_remedy() -> None:
     view = ClusterView(
         WIPED, 2, {_last_in_sync().key: _last_in_sync(), partition(partition=1).key: partition(partition=1)}
     )
@@ -137,7 +137,7 @@ some_folders = st.dictionaries(st.integers(1, 3), st.sampled_from(("a", "b", "c"
 
 
 @given(st.lists(some_folders, max_size=8))
-def test_whoever_comes_and_goes_nobody_leads_with_another_folder_than_it_joined_with(
+def test_no_replica_ever_leads_with_another_folder_than_it_joined_with(
     times: list[dict[int, str]],
 ) -> None:
     state = partition(folders=FOLDERS)

@@ -1,4 +1,4 @@
-"""Three brokers in one event loop, and a catalog in memory that says who leads."""
+"""Three brokers in one event loop, with leaders from a catalog in memory."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def bytes_of(brokers: Brokers, node: int) -> bytes:
 
 
 @in_loop
-async def test_what_is_acknowledged_is_on_every_replica_in_sync(tmp_path: Path) -> None:
+async def test_acknowledged_records_are_on_every_in_sync_replica(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         for number in range(10):
@@ -91,7 +91,7 @@ async def test_what_is_acknowledged_is_on_every_replica_in_sync(tmp_path: Path) 
 
 
 @in_loop
-async def test_under_flush_ack_it_is_on_their_disks_too(tmp_path: Path) -> None:
+async def test_with_flush_ack_acknowledged_records_are_synced_on_every_replica(tmp_path: Path) -> None:
     async with brokers_of(tmp_path, log=LogConfig(flush="ack")) as brokers:
         brokers.place(leader=1)
         assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NONE
@@ -100,7 +100,7 @@ async def test_under_flush_ack_it_is_on_their_disks_too(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_consumers_do_not_see_what_is_not_replicated(tmp_path: Path) -> None:
+async def test_consumers_do_not_see_unreplicated_records(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first")
@@ -113,7 +113,7 @@ async def test_consumers_do_not_see_what_is_not_replicated(tmp_path: Path) -> No
 
 
 @in_loop
-async def test_who_does_not_lead_says_who_does(tmp_path: Path) -> None:
+async def test_a_follower_names_the_leader(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=3)
         await produce(brokers, 3, b"v")
@@ -127,7 +127,7 @@ async def test_who_does_not_lead_says_who_does(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_a_client_with_another_leader_epoch_is_told(tmp_path: Path) -> None:
+async def test_another_leader_epoch_is_refused(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         brokers.catalog.elect(brokers.key, 2)
@@ -145,7 +145,7 @@ async def produce_until_taken(brokers: Brokers, node: int, *values: bytes, acks:
 
 
 @in_loop
-async def test_a_follower_that_stops_following_leaves_and_what_waits_for_it_is_acknowledged(tmp_path: Path) -> None:
+async def test_a_stopped_follower_leaves_the_isr_and_waiting_produces_are_acknowledged(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1, min_insync=2)
         await produce(brokers, 1, b"first")
@@ -156,7 +156,7 @@ async def test_a_follower_that_stops_following_leaves_and_what_waits_for_it_is_a
 
 
 @in_loop
-async def test_with_too_few_replicas_in_sync_nothing_is_taken(tmp_path: Path) -> None:
+async def test_with_too_few_in_sync_replicas_nothing_is_accepted(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1, min_insync=2)
         await brokers.kill(2)
@@ -170,7 +170,7 @@ async def test_with_too_few_replicas_in_sync_nothing_is_taken(tmp_path: Path) ->
 
 
 @in_loop
-async def test_a_replica_that_comes_back_catches_up_and_joins(tmp_path: Path) -> None:
+async def test_a_returning_replica_catches_up_and_rejoins(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first")
@@ -184,7 +184,7 @@ async def test_a_replica_that_comes_back_catches_up_and_joins(tmp_path: Path) ->
 
 
 @in_loop
-async def test_what_a_former_leader_never_committed_is_cut_off(tmp_path: Path) -> None:
+async def test_uncommitted_records_of_a_former_leader_are_truncated(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1, isr=(1, 2, 3))
         await produce(brokers, 1, b"committed")
@@ -207,7 +207,7 @@ async def test_what_a_former_leader_never_committed_is_cut_off(tmp_path: Path) -
 
 
 @in_loop
-async def test_a_replica_that_lost_its_disk_is_filled_again(tmp_path: Path) -> None:
+async def test_a_replica_that_lost_its_disk_is_rebuilt(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first", b"second")
@@ -225,7 +225,7 @@ async def test_a_replica_that_lost_its_disk_is_filled_again(tmp_path: Path) -> N
 
 
 @in_loop
-async def test_a_replica_that_is_behind_all_that_is_left_begins_anew(tmp_path: Path) -> None:
+async def test_a_replica_behind_the_leaders_log_start_restarts_there(tmp_path: Path) -> None:
     async with brokers_of(tmp_path, log=LogConfig(flush="os", segment_bytes=1024)) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first")
@@ -242,7 +242,7 @@ async def test_a_replica_that_is_behind_all_that_is_left_begins_anew(tmp_path: P
 
 
 @in_loop
-async def test_who_loses_the_session_acknowledges_nothing_more(tmp_path: Path) -> None:
+async def test_a_leader_that_lost_its_session_acknowledges_nothing(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first")
@@ -258,19 +258,19 @@ async def test_who_loses_the_session_acknowledges_nothing_more(tmp_path: Path) -
 
 
 @in_loop
-async def test_who_was_stopped_for_long_is_refused_before_it_is_told(tmp_path: Path) -> None:
+async def test_a_leader_paused_for_long_refuses_before_it_is_notified(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first")
 
-        brokers.catalog.nodes[1].is_fenced = True  # by its own clock; no event has come yet
+        brokers.catalog.nodes[1].is_fenced = True  # by its own clock; no event has arrived yet
 
         assert (await produce(brokers, 1, b"second")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert (await fetch(brokers, 1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @in_loop
-async def test_what_is_not_replicated_in_time_is_told_so(tmp_path: Path) -> None:
+async def test_a_produce_that_is_not_replicated_in_time_is_an_error(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first")
@@ -284,7 +284,7 @@ async def test_what_is_not_replicated_in_time_is_told_so(tmp_path: Path) -> None
 
 
 @in_loop
-async def test_a_new_leader_does_not_say_where_its_end_is_before_it_is_sure(tmp_path: Path) -> None:
+async def test_a_new_leader_returns_no_latest_offset_before_its_high_watermark_is_known(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first")
@@ -318,7 +318,7 @@ async def test_a_consumer_reads_from_the_replica_in_its_rack(tmp_path: Path) -> 
 
 
 @in_loop
-async def test_what_was_committed_is_known_after_a_restart(tmp_path: Path) -> None:
+async def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first", b"second")
@@ -328,13 +328,13 @@ async def test_what_was_committed_is_known_after_a_restart(tmp_path: Path) -> No
 
 
 @in_loop
-async def test_after_a_crash_nobody_leads_in_the_epoch_in_which_it_crashed(tmp_path: Path) -> None:
+async def test_after_a_crash_a_node_does_not_lead_in_the_same_epoch(tmp_path: Path) -> None:
     async with brokers_of(tmp_path, count=1) as brokers:
         brokers.place(leader=1)
         await produce(brokers, 1, b"first")
         await brokers.kill(1)
         await brokers.start(1)
-        assert (await produce(brokers, 1, b"second")).error_code == ErrorCode.NONE  # it had stopped in order
+        assert (await produce(brokers, 1, b"second")).error_code == ErrorCode.NONE  # it had stopped cleanly
 
         await brokers.kill(1)
         (tmp_path / "1" / CLEAN_SHUTDOWN).unlink()
@@ -346,7 +346,7 @@ async def test_after_a_crash_nobody_leads_in_the_epoch_in_which_it_crashed(tmp_p
 
 
 @pytest.mark.parametrize("node", [1, 2])
-def test_a_partition_that_has_moved_away_leaves_nothing_behind(tmp_path: Path, node: int) -> None:
+def test_a_moved_partition_leaves_nothing_behind(tmp_path: Path, node: int) -> None:
     @in_loop
     async def moved() -> None:
         async with brokers_of(tmp_path) as brokers:

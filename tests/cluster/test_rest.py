@@ -1,4 +1,4 @@
-"""REST at any node shows and changes the whole cluster."""
+"""The REST API of any node shows and changes the whole cluster."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def write(http: httpx.Client, name: str) -> None:
     assert (written.status_code, written.json()["written"]) == (200, len(VALUES)), written.text
 
 
-def test_any_node_writes_to_shows_and_reads_what_others_lead(nodes: list[HttpBroker]) -> None:
+def test_any_node_writes_and_reads_partitions_led_by_others(nodes: list[HttpBroker]) -> None:
     create(nodes, "all")
     write(nodes[1].client, "all")
     for node in nodes:
@@ -86,7 +86,7 @@ def test_any_node_writes_to_shows_and_reads_what_others_lead(nodes: list[HttpBro
         assert (rest["messages"], rest["is_end"]) == ([], True)
 
 
-def test_a_tail_at_any_node_has_what_is_written_anywhere(nodes: list[HttpBroker]) -> None:
+def test_a_tail_at_any_node_has_records_of_all_nodes(nodes: list[HttpBroker]) -> None:
     create(nodes, "tailed")
     with nodes[2].client.stream("GET", "/v1/topics/tailed/tail") as tail:
         lines = tail.iter_lines()
@@ -97,7 +97,7 @@ def test_a_tail_at_any_node_has_what_is_written_anywhere(nodes: list[HttpBroker]
             found += next(lines).startswith("event: message")
 
 
-def test_groups_are_seen_and_moved_from_any_node(nodes: list[HttpBroker]) -> None:
+def test_groups_are_described_and_reset_from_any_node(nodes: list[HttpBroker]) -> None:
     create(nodes, "grouped")
     write(nodes[0].client, "grouped")
     until(lambda: nodes[0].client.get("/v1/consumers/g0/messages", params={"topic": "grouped"}).status_code == 200)
@@ -117,7 +117,7 @@ def test_groups_are_seen_and_moved_from_any_node(nodes: list[HttpBroker]) -> Non
     assert [each["id"] for each in nodes[2].client.get("/v1/groups").json()["groups"]] == ["g3"]
 
 
-def test_share_groups_are_seen_and_moved_from_any_node(nodes: list[HttpBroker]) -> None:
+def test_share_groups_are_described_and_reset_from_any_node(nodes: list[HttpBroker]) -> None:
     create(nodes, "shared-out")
     write(nodes[0].client, "shared-out")
     topic_id = nodes[0].broker.topics.by_name["shared-out"].raw_id
@@ -134,7 +134,7 @@ def test_share_groups_are_seen_and_moved_from_any_node(nodes: list[HttpBroker]) 
 
 
 def coordinator_of(nodes: list[HttpBroker], group: str) -> str:
-    """Its address, once it answers for the group."""
+    """The address of the group's coordinator, once it is ready."""
     found: list[str] = []
 
     def is_found() -> bool:
@@ -149,7 +149,7 @@ def coordinator_of(nodes: list[HttpBroker], group: str) -> str:
     return found[-1]
 
 
-def test_transactions_are_seen_and_aborted_from_any_node(nodes: list[HttpBroker]) -> None:
+def test_transactions_are_described_and_aborted_from_any_node(nodes: list[HttpBroker]) -> None:
     create(nodes, "transacted")
     names = [f"transacted-{number}" for number in range(4)]
     with ExitStack() as stack:
@@ -169,7 +169,7 @@ def test_transactions_are_seen_and_aborted_from_any_node(nodes: list[HttpBroker]
         assert nodes[0].client.get("/v1/transactions", params={"state": "Ongoing"}).json() == {"transactions": []}
 
 
-def test_metrics_are_each_nodes_own(nodes: list[HttpBroker]) -> None:
+def test_metrics_are_per_node(nodes: list[HttpBroker]) -> None:
     create(nodes, "measured")
     told = [node.client.get("/metrics").text for node in nodes]
     counted = [text.count('ottla_log_size_bytes{topic="measured"') for text in told]
@@ -189,13 +189,13 @@ def test_the_cluster_is_listed_with_the_state_of_each_node(nodes: list[HttpBroke
         assert all(each["leads"] >= 1 and each["in_sync"] == each["holds"] >= each["leads"] for each in brokers)
 
 
-def test_it_is_shown_why_a_partition_has_no_leader(zookeeper: str, tmp_path: Path) -> None:
+def test_the_reason_for_a_missing_leader_is_shown(zookeeper: str, tmp_path: Path) -> None:
     with doors(zookeeper, tmp_path) as nodes:
         create(nodes, "t")
         cluster = nodes[0].broker.cluster
         assert cluster is not None
         state = next(state for state in cluster.view.partitions.values() if state.topic == "t")
-        # As if its only replica in sync had come back with another folder.
+        # As if its only in-sync replica had restarted with another folder.
         lost = replace(state, isr=(state.leader,), folders=((state.leader, "another folder"),))
         cluster._connected.store.commit([Put(partition_path(state.key), partition_data(lost), state.version)])
         until(lambda: nodes[0].client.get("/health").json()["partitions_without_leader"] == 1)
@@ -207,7 +207,7 @@ def test_it_is_shown_why_a_partition_has_no_leader(zookeeper: str, tmp_path: Pat
         assert shown in nodes[0].client.get("/metrics").text
 
 
-def test_a_node_that_does_not_answer_is_named(zookeeper: str, tmp_path: Path) -> None:
+def test_an_unreachable_node_is_named(zookeeper: str, tmp_path: Path) -> None:
     with doors(zookeeper, tmp_path) as nodes:
         create(nodes, "t")
         write(nodes[0].client, "t")
@@ -228,5 +228,5 @@ def test_a_node_that_does_not_answer_is_named(zookeeper: str, tmp_path: Path) ->
 
 
 async def _hang_up(node: HttpBroker) -> None:
-    """Its port is closed, and its session goes on."""
+    """Close its port; its session stays open."""
     await node.broker.listener.stop(patience_s=0)

@@ -1,4 +1,4 @@
-"""Nodes that know each other by certificates, and may copy because their principal may."""
+"""Nodes that authenticate each other by certificates, with ACLs for replication."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def secured(zookeeper: str, node_id: int, authority: Authority, *, principal: st
     )
 
 
-def test_nodes_copy_over_tls_and_clients_are_told_their_own_listener(zookeeper: str, tmp_path: Path) -> None:
+def test_nodes_replicate_over_tls_and_clients_see_their_own_listener(zookeeper: str, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     with ExitStack() as stack:
         nodes = [
@@ -73,7 +73,7 @@ def test_nodes_copy_over_tls_and_clients_are_told_their_own_listener(zookeeper: 
             ports = {each.broker.listener.ports[1].address.port for each in nodes}
             assert {each.port for each in admin.describe_cluster().brokers} == ports
             assert len(admin.describe_topic("t").partitions[0].isr) == 2
-            # Each node leads one of these: one asks the other about the transaction, and is told of its end, as a node.
+            # Each node leads one of these, so that verification and end markers go between nodes.
             admin.create_topics([NewTopic(name="both", assignments={0: [1, 2], 1: [2, 1]})])
             with Producer(address, security=login, transactional_id="id") as writer, writer.transaction():
                 writer.send("both", b"value", partition=0)
@@ -104,7 +104,7 @@ def test_all_nodes_show_the_same_scram_challenge_for_an_unknown_user(zookeeper: 
     assert len(challenges) == 1
 
 
-def test_every_node_writes_its_audit_log_to_the_topic_whoever_leads_it(zookeeper: str, tmp_path: Path) -> None:
+def test_every_node_writes_its_audit_log_to_the_topic(zookeeper: str, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     client = authority.client("node", file="client")
     login = Security(tls=True, ca_file=str(authority.cert), cert_file=str(client.cert), key_file=str(client.key))

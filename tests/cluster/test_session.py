@@ -34,7 +34,7 @@ _CLOSE_SESSION = -11
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
-    """One that the test may stop."""
+    """A ZooKeeper that the test may stop."""
     if reason := why_there_is_no_zookeeper():
         pytest.skip(reason)
     server = ZooKeeperServer(tmp_path / "zookeeper", free_port())
@@ -44,7 +44,7 @@ def own_server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
 
 
 class Doorway:
-    """In front of a ZooKeeper: it can be shut, and then keep the next who come waiting for ever."""
+    """A proxy in front of ZooKeeper that can be shut, or made to leave new connections hanging."""
 
     def __init__(self, address: str) -> None:
         self._host, _, port = address.partition(":")
@@ -87,7 +87,9 @@ class Doorway:
         target.close()
 
 
-def test_a_node_without_word_from_zookeeper_is_fenced_before_its_session_can_end(own_server: ZooKeeperServer) -> None:
+def test_a_node_without_contact_to_zookeeper_fences_itself_before_its_session_expires(
+    own_server: ZooKeeperServer,
+) -> None:
     async def scenario() -> None:
         node = TestNode(own_server.address, 1, session_timeout_ms=2000)
         await node.start()
@@ -120,7 +122,7 @@ def test_a_node_without_word_from_zookeeper_is_fenced_before_its_session_can_end
     asyncio.run(scenario())
 
 
-def test_zookeeper_may_restart_and_the_cluster_goes_on(own_server: ZooKeeperServer) -> None:
+def test_the_cluster_survives_a_zookeeper_restart(own_server: ZooKeeperServer) -> None:
     async def scenario() -> None:
         node = TestNode(own_server.address, 1, session_timeout_ms=20_000)
         await node.start()
@@ -135,15 +137,15 @@ def test_zookeeper_may_restart_and_the_cluster_goes_on(own_server: ZooKeeperServ
     asyncio.run(scenario())
 
 
-def test_a_server_that_does_not_answer_who_connects_costs_no_session(
+def test_an_unresponsive_zookeeper_server_does_not_cost_the_session(
     zookeeper: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As one that is just starting may do."""
+    """A starting server may behave like this."""
 
     async def scenario() -> None:
         address, path = zookeeper.split("/")
         async with Doorway(address) as doorway:
-            # In a thread, as its end: it waits for the doorway, which is in this loop.
+            # In a thread, like its stop: it waits for the proxy, which runs in this loop.
             node = await asyncio.to_thread(TestNode, f"127.0.0.1:{doorway.port}/{path}", 1, session_timeout_ms=4000)
             await node.start()
             session = node.connected.store.session_id
@@ -171,7 +173,7 @@ def test_a_server_that_does_not_answer_who_connects_costs_no_session(
     ]
 
 
-def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_did(zookeeper: str) -> None:
+def test_after_an_expired_session_a_node_registers_again_and_catches_up(zookeeper: str) -> None:
     async def scenario() -> None:
         node, other = TestNode(zookeeper, 1, session_timeout_ms=2000), TestNode(zookeeper, 2)
         await node.start()
@@ -188,7 +190,7 @@ def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_di
             await register_anew()
 
         node.cluster._session._register_anew = register_late
-        # The session is ended behind the node's back, as if it had been silent for too long.
+        # The session is closed from outside, as if it had expired.
         session = node.connected.store._client.client_id  # type: ignore[attr-defined]
         await asyncio.to_thread(_end_session, zookeeper.partition("/")[0], *session)
         async with asyncio.timeout(20):
@@ -215,7 +217,7 @@ def _end_session(address: str, number: int, password: bytes) -> None:
             continue
 
 
-def test_a_connection_that_is_lost_while_a_node_registers_does_not_cost_its_start(
+def test_a_connection_lost_during_registration_does_not_fail_the_start(
     zookeeper: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really, lost = membership.register, [Disconnected("ConnectionLoss")] * 2

@@ -1,4 +1,4 @@
-"""Share groups in a cluster, where one node leads records, one knows what became of them, and one knows the members."""
+"""Share groups in a cluster, where partition leader, share coordinator and group coordinator are different nodes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def consuming(cluster: EphemeralCluster) -> Iterator[ShareConsumer]:
 
 
 def accept(consumers: list[ShareConsumer], count: int) -> list[bytes]:
-    """The values of what they are given, each accepted, until there are this many."""
+    """Accept records until this many were received; returns their values."""
     found: list[bytes] = []
     give_up_at_s = time.monotonic() + PATIENCE_S
     while len(found) < count:
@@ -80,7 +80,7 @@ def accept(consumers: list[ShareConsumer], count: int) -> list[bytes]:
     return found
 
 
-def test_consumers_together_receive_everything_wherever_it_is_led(cluster: EphemeralCluster) -> None:
+def test_consumers_together_receive_the_records_of_all_leaders(cluster: EphemeralCluster) -> None:
     cluster.create_topic(TOPIC, partitions=3)
     assert {cluster.leader_of(TOPIC, each).id for each in range(3)} == {0, 1, 2}
     configure(cluster.bootstrap_servers, GROUP)
@@ -92,7 +92,7 @@ def test_consumers_together_receive_everything_wherever_it_is_led(cluster: Ephem
     assert sorted(got) == sorted(value.encode() for values in sent.values() for value in values)
 
 
-def test_consumers_go_on_when_a_node_dies(cluster: EphemeralCluster) -> None:
+def test_consumers_continue_when_a_node_dies(cluster: EphemeralCluster) -> None:
     cluster.create_topic(TOPIC, partitions=3)
     configure(cluster.bootstrap_servers, GROUP)
     for partition in range(3):
@@ -107,7 +107,7 @@ def test_consumers_go_on_when_a_node_dies(cluster: EphemeralCluster) -> None:
     assert sorted(after) == [b"after-0", b"after-1", b"after-2"]
 
 
-def test_the_next_leader_delivers_what_was_not_accepted_and_only_that(asking: Asking) -> None:
+def test_the_next_leader_delivers_only_unaccepted_records(asking: Asking) -> None:
     cluster = asking.cluster
     cluster.create_topic(TOPIC)
     cluster.produce(TOPIC, *TEN)
@@ -119,13 +119,13 @@ def test_the_next_leader_delivers_what_was_not_accepted_and_only_that(asking: As
     asking.follow(member)
     delivered = asking.fetch(member)
     assert delivered.offsets == [5, 6, 7, 8, 9]
-    # The others count as tried if the old leader could still say that it has lost the member.
+    # The others count as delivered if the old leader could still record the loss of the member.
     assert [count for first, last, count in delivered.ranges if first <= 7 <= last] == [2]
     assert member.acknowledge(5, 9, ACCEPT) == ErrorCode.NONE
     assert until(lambda: asking.described(asking.coordinator())[1] or None) == {0: (10, 0)}
 
 
-def test_acknowledging_goes_on_when_the_node_dies_that_knows_what_was_acknowledged(asking: Asking) -> None:
+def test_acknowledging_continues_when_the_share_coordinator_dies(asking: Asking) -> None:
     cluster = asking.cluster
     cluster.create_topic(TOPIC)
     cluster.produce(TOPIC, *TEN)
@@ -140,7 +140,7 @@ def test_acknowledging_goes_on_when_the_node_dies_that_knows_what_was_acknowledg
     assert asking.described(asking.coordinator(group), group) == (ErrorCode.NONE, {0: (9, 1)})
 
 
-def test_a_leader_that_was_deposed_can_write_nothing(asking: Asking) -> None:
+def test_a_former_leader_can_write_no_state(asking: Asking) -> None:
     asking.cluster.create_topic(TOPIC)
     member = asking.member()
     asking.cluster.produce(TOPIC, *TEN)
@@ -169,7 +169,7 @@ def test_a_leader_that_was_deposed_can_write_nothing(asking: Asking) -> None:
     assert read(99) == ErrorCode.FENCED_LEADER_EPOCH
 
 
-def test_a_group_that_is_moved_begins_there_at_every_leader(asking: Asking) -> None:
+def test_altered_offsets_apply_at_every_leader(asking: Asking) -> None:
     asking.cluster.create_topic(TOPIC)
     asking.cluster.produce(TOPIC, *TEN)
     member = asking.member()
@@ -185,7 +185,7 @@ def test_a_group_that_is_moved_begins_there_at_every_leader(asking: Asking) -> N
     assert asking.fetch(asking.member()).offsets == [6, 7, 8, 9]
 
 
-def test_a_group_that_is_deleted_begins_anew(asking: Asking) -> None:
+def test_a_deleted_group_starts_from_scratch(asking: Asking) -> None:
     asking.cluster.create_topic(TOPIC)
     asking.cluster.produce(TOPIC, *TEN)
     member = asking.member()
@@ -197,7 +197,7 @@ def test_a_group_that_is_deleted_begins_anew(asking: Asking) -> None:
     assert asking.fetch(asking.member()).offsets == list(range(10))
 
 
-def test_dead_letters_go_to_a_topic_that_another_node_leads(asking: Asking) -> None:
+def test_dead_letters_can_go_to_a_topic_led_by_another_node(asking: Asking) -> None:
     cluster = asking.cluster
     cluster.create_topic(TOPIC)
     other = next(node.id for node in cluster.nodes if node is not cluster.leader_of(TOPIC))
@@ -211,7 +211,7 @@ def test_dead_letters_go_to_a_topic_that_another_node_leads(asking: Asking) -> N
     assert [record.value for record in cluster.records("dead")] == [b"3", b"4"]
 
 
-def test_a_snapshot_lets_older_changes_go_on_all_nodes_and_holds_when_its_node_dies() -> None:
+def test_a_snapshot_truncates_older_changes_on_all_nodes_and_survives_its_node() -> None:
     settings = Settings(share=ShareConfig(state_updates_per_snapshot=4))
     with EphemeralCluster(settings=settings) as cluster, ExitStack() as stack:
         asking = Asking(cluster, stack)
@@ -230,7 +230,7 @@ def test_a_snapshot_lets_older_changes_go_on_all_nodes_and_holds_when_its_node_d
         assert asking.described(asking.coordinator())[1] == {0: (0, 1)}
 
 
-def test_a_broker_that_is_alone_keeps_what_it_knows_to_itself() -> None:
+def test_a_standalone_broker_keeps_share_state_locally() -> None:
     with EphemeralBroker() as broker, RawClient(broker.bootstrap_servers) as client:
         part = reading.PartitionData(partition=0, leader_epoch=0)
         topic = reading.ReadShareGroupStateTopic(topic_id=bytes(16), partitions=(part,))

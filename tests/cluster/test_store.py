@@ -27,7 +27,7 @@ PATIENCE_S = 20
 
 
 class KeptHere:
-    """A keeper in a thread of the test's process, as in a supervisor."""
+    """The supervisor's store in a thread of the test's process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -76,7 +76,7 @@ def kept_here(folder: Path) -> Iterator[KeptHere]:
 
 @pytest.fixture(params=["built in", "ZooKeeper"])
 def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
-    """Another session with the same store, each time."""
+    """Each call opens another session with the same store."""
     with ExitStack() as closing:
         if request.param == "built in":
             open_one: Callable[[], Store] = closing.enter_context(kept_here(tmp_path)).connect
@@ -99,7 +99,7 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
 
 
 class Answers:
-    """What a store has called back, in order."""
+    """The callbacks of a store, in order."""
 
     def __init__(self) -> None:
         self._told: queue.Queue[Any] = queue.Queue()
@@ -112,7 +112,7 @@ class Answers:
         return self._told.get(timeout=PATIENCE_S)
 
 
-def test_a_change_counts_versions_and_happens_only_to_the_version_it_names(connect: Callable[[], Store]) -> None:
+def test_a_change_increments_the_version_and_applies_only_to_the_expected_one(connect: Callable[[], Store]) -> None:
     store = connect()
     store.commit([Create("/a", b"1"), Create("/a/b", b"2")])
     first = store.read("/a/b")
@@ -141,9 +141,7 @@ def test_a_change_counts_versions_and_happens_only_to_the_version_it_names(conne
         (Check("/a", 7), 1),
     ],
 )
-def test_of_changes_of_which_one_does_not_fit_none_happens(
-    connect: Callable[[], Store], misfit: Any, index: int
-) -> None:
+def test_changes_are_atomic(connect: Callable[[], Store], misfit: Any, index: int) -> None:
     store = connect()
     store.commit([Create("/a"), Create("/full"), Create("/full/a")])
 
@@ -154,7 +152,7 @@ def test_of_changes_of_which_one_does_not_fit_none_happens(
     assert store.read("/new") is None
 
 
-def test_later_changes_of_a_list_build_on_the_earlier_ones(connect: Callable[[], Store]) -> None:
+def test_later_changes_of_a_transaction_see_the_earlier_ones(connect: Callable[[], Store]) -> None:
     store = connect()
 
     store.commit([Create("/a"), Create("/a/b"), Put("/a", b"2", 0), Check("/a", 1), Delete("/a/b"), Delete("/a", 1)])
@@ -162,7 +160,7 @@ def test_later_changes_of_a_list_build_on_the_earlier_ones(connect: Callable[[],
     assert store.read("/a") is None
 
 
-def test_what_is_created_later_has_a_later_number(connect: Callable[[], Store]) -> None:
+def test_sequential_nodes_have_increasing_numbers(connect: Callable[[], Store]) -> None:
     store = connect()
     numbers = []
     for _ in range(3):
@@ -175,7 +173,7 @@ def test_what_is_created_later_has_a_later_number(connect: Callable[[], Store]) 
     assert numbers == sorted(set(numbers))
 
 
-def test_what_goes_with_a_session_goes_when_it_ends_and_others_are_told(connect: Callable[[], Store]) -> None:
+def test_ephemeral_nodes_are_removed_with_their_session_and_watches_fire(connect: Callable[[], Store]) -> None:
     mine, other = connect(), connect()
     mine.commit([Create("/brokers")])
     mine.commit([Create("/brokers/1", b"me", is_ephemeral=True)])
@@ -192,7 +190,7 @@ def test_what_goes_with_a_session_goes_when_it_ends_and_others_are_told(connect:
     assert other.read("/brokers/1") is None
 
 
-def test_a_watch_tells_once_of_a_change(connect: Callable[[], Store]) -> None:
+def test_a_watch_fires_once(connect: Callable[[], Store]) -> None:
     mine, other = connect(), connect()
     mine.commit([Create("/a", b"1")])
     seen, watched = Answers(), Answers()
@@ -210,7 +208,7 @@ def test_a_watch_tells_once_of_a_change(connect: Callable[[], Store]) -> None:
     assert watched.next() == "/b"
 
 
-def test_one_can_wait_for_what_is_not_there_yet(connect: Callable[[], Store]) -> None:
+def test_a_watch_can_wait_for_a_missing_node(connect: Callable[[], Store]) -> None:
     mine, other = connect(), connect()
     seen, watched = Answers(), Answers()
     other.look("/a", seen.tell, seen.failed, watched.tell)
@@ -225,7 +223,7 @@ def test_one_can_wait_for_what_is_not_there_yet(connect: Callable[[], Store]) ->
     assert seen.next() is None
 
 
-def test_equal_watches_of_a_node_are_told_once(connect: Callable[[], Store]) -> None:
+def test_equal_watches_of_a_node_fire_once(connect: Callable[[], Store]) -> None:
     store = connect()
     store.commit([Create("/a"), Create("/b")])
     seen, watched = Answers(), Answers()
@@ -239,10 +237,10 @@ def test_equal_watches_of_a_node_are_told_once(connect: Callable[[], Store]) -> 
     assert [watched.next(), watched.next()] == ["/a", "/b"]
 
 
-# Only of the built-in one
+# The built-in store only
 
 
-def test_what_was_committed_is_there_when_the_catalog_is_opened_again(tmp_path: Path) -> None:
+def test_committed_changes_survive_reopening_the_catalog(tmp_path: Path) -> None:
     with kept_here(tmp_path) as kept:
         link = kept.connect()
         link.commit([Create("/a", b"1"), Create("/b"), Create("/here", is_ephemeral=True)])
@@ -265,7 +263,7 @@ def test_what_was_committed_is_there_when_the_catalog_is_opened_again(tmp_path: 
         link.close()
 
 
-def test_a_worker_learns_at_once_that_its_supervisor_is_gone(tmp_path: Path) -> None:
+def test_a_worker_notices_at_once_that_its_supervisor_died(tmp_path: Path) -> None:
     told = Answers()
     with kept_here(tmp_path) as kept:
         link = kept.connect()
@@ -280,7 +278,7 @@ def test_a_worker_learns_at_once_that_its_supervisor_is_gone(tmp_path: Path) -> 
     link.close()
 
 
-def test_a_catalog_whose_disk_refuses_a_change_does_not_make_it(
+def test_a_change_that_cannot_be_written_to_disk_is_not_applied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ottla.cluster.builtin.file import CatalogFile

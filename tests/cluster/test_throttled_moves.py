@@ -1,4 +1,4 @@
-"""`ottla cluster reassign --throttle`: a move that takes its time, and leaves nothing behind."""
+"""`ottla cluster reassign --throttle`: a throttled reassignment that removes its throttle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RATE = 200_000
 SIZE = 300_000
 
 
-def test_who_has_the_records_sends_and_who_is_to_have_them_fetches_at_the_rate() -> None:
+def test_the_throttle_applies_to_sources_and_destinations() -> None:
     held = PartitionView(leader=1, leader_epoch=0, replicas=(1, 2), isr=(1, 2))
     moves = {TopicPartition("t", 0): (2, 3), TopicPartition("t", 1): (4,)}
 
@@ -34,7 +34,7 @@ def test_who_has_the_records_sends_and_who_is_to_have_them_fetches_at_the_rate()
     }
 
 
-def test_a_throttled_move_takes_as_long_as_the_rate_says_and_is_then_forgotten(zookeeper: str, tmp_path: Path) -> None:
+def test_a_throttled_reassignment_obeys_the_rate_and_removes_the_throttle(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 2) as nodes:
         servers = ",".join(node.bootstrap_servers for node in nodes)
         create_on(servers, "t", [1])

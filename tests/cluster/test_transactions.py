@@ -33,7 +33,7 @@ PATIENCE_S = 20.0
 
 @pytest.fixture
 def nodes(zookeeper: str, tmp_path: Path) -> Iterator[list[EmbeddedBroker]]:
-    """Three, each of which leads one partition of the topic."""
+    """Three nodes, each leading one partition of the topic."""
     with brokers(zookeeper, tmp_path, 3) as started:
         with Admin(servers(started)) as admin:
             wanted = admin_topics.NewTopic(name=TOPIC, assignments={0: [1, 2], 1: [2, 3], 2: [3, 1]})
@@ -75,14 +75,14 @@ def consumer(nodes: list[EmbeddedBroker], group: str = "reader", **settings: obj
 
 
 def write(to: Producer, value: bytes) -> None:
-    """To every partition, and so on every node."""
+    """Send to every partition, and so on every node."""
     for partition in range(3):
         to.produce(TOPIC, value, partition=partition)
     assert to.flush(PATIENCE_S) == 0
 
 
 def committed(nodes: list[EmbeddedBroker], count: int) -> list[tuple[int, bytes]]:
-    """What a reader of committed records sees, when it has seen this many and no more come."""
+    """Values read with read_committed, once this many and no more have arrived."""
     found: list[tuple[int, bytes]] = []
     with closing(consumer(nodes)) as reader:
         reader.assign([TopicPartition(TOPIC, partition, 0) for partition in range(3)])
@@ -100,7 +100,7 @@ def on_all(*values: bytes) -> list[tuple[int, bytes]]:
     return sorted((partition, value) for partition in range(3) for value in values)
 
 
-def test_what_is_committed_is_seen_on_every_node_and_what_is_aborted_on_none(nodes: list[EmbeddedBroker]) -> None:
+def test_committed_records_are_visible_on_every_node_and_aborted_ones_on_none(nodes: list[EmbeddedBroker]) -> None:
     for number in range(4):  # ids of different coordinators
         writer = producer(nodes, f"writer-{number}")
         writer.begin_transaction()
@@ -113,7 +113,7 @@ def test_what_is_committed_is_seen_on_every_node_and_what_is_aborted_on_none(nod
     assert committed(nodes, 12) == on_all(b"kept 0", b"kept 1", b"kept 2", b"kept 3")
 
 
-def test_a_producer_that_is_replaced_is_fenced_and_leaves_nothing(nodes: list[EmbeddedBroker]) -> None:
+def test_a_replaced_producer_is_fenced_and_leaves_nothing(nodes: list[EmbeddedBroker]) -> None:
     zombie = producer(nodes, "writer")
     zombie.begin_transaction()
     write(zombie, b"of a zombie")
@@ -128,7 +128,7 @@ def test_a_producer_that_is_replaced_is_fenced_and_leaves_nothing(nodes: list[Em
     assert committed(nodes, 3) == on_all(b"of its heir")
 
 
-def test_offsets_move_with_the_transaction(nodes: list[EmbeddedBroker]) -> None:
+def test_offsets_are_committed_with_the_transaction(nodes: list[EmbeddedBroker]) -> None:
     writer = producer(nodes, "copier")
     with closing(consumer(nodes, "copiers")) as reader:
         reader.subscribe([TOPIC])
@@ -147,7 +147,7 @@ def test_offsets_move_with_the_transaction(nodes: list[EmbeddedBroker]) -> None:
     assert found.offset == 7
 
 
-def test_a_transaction_goes_on_at_another_coordinator(nodes: list[EmbeddedBroker]) -> None:
+def test_a_transaction_continues_at_another_coordinator(nodes: list[EmbeddedBroker]) -> None:
     writer = producer(nodes, "writer")
     writer.begin_transaction()
     write(writer, b"before")
@@ -162,7 +162,7 @@ def test_a_transaction_goes_on_at_another_coordinator(nodes: list[EmbeddedBroker
     coordinator.__enter__()
 
 
-def test_a_transaction_that_takes_too_long_is_aborted(nodes: list[EmbeddedBroker]) -> None:
+def test_a_transaction_is_aborted_at_its_timeout(nodes: list[EmbeddedBroker]) -> None:
     late = producer(nodes, "late", **{"transaction.timeout.ms": 1000})
     late.begin_transaction()
     write(late, b"too late")
@@ -210,7 +210,7 @@ def test_administrators_see_transactions_wherever_they_are(nodes: list[EmbeddedB
         assert sorted(answers) == [str(int(ErrorCode.NOT_COORDINATOR))] * 2 + ["CompleteCommit"]
 
 
-def test_producers_are_described_by_who_leads_the_partition(nodes: list[EmbeddedBroker]) -> None:
+def test_producers_are_described_by_the_partitions_leader(nodes: list[EmbeddedBroker]) -> None:
     writer = producer(nodes, "writer")
     writer.begin_transaction()
     write(writer, b"x")
@@ -227,7 +227,7 @@ def test_producers_are_described_by_who_leads_the_partition(nodes: list[Embedded
 
 
 class Apart:
-    """A transactional producer that asks the coordinator and the leaders of partitions itself, wherever they are."""
+    """A transactional producer that sends requests to the current coordinator and partition leaders."""
 
     def __init__(self, nodes: list[EmbeddedBroker], transactional_id: str, flow: str) -> None:
         self._nodes = nodes
@@ -239,7 +239,7 @@ class Apart:
         return RawClient(node.bootstrap_servers)
 
     def send(self, value: bytes, partition: int) -> int:
-        """To its leader, which is the node at the same index in the list."""
+        """Send to the partition's leader, which is the node at the same index in the list."""
         with self._client(self._nodes[partition]) as self.producer.client:
             error = self.producer.send(TOPIC, value, partition=partition)
         self.producer.client = self.coordinator
@@ -259,9 +259,7 @@ def coordinator_of(nodes: list[EmbeddedBroker], transactional_id: str) -> Embedd
 
 
 @pytest.mark.parametrize("flow", [OLD, NEW])
-def test_leaders_elsewhere_take_what_is_part_of_a_transaction_and_nothing_else(
-    nodes: list[EmbeddedBroker], flow: str
-) -> None:
+def test_remote_leaders_accept_only_writes_of_an_open_transaction(nodes: list[EmbeddedBroker], flow: str) -> None:
     with closing(Apart(nodes, "raw", flow)) as raw:
         for partition in range(3):
             if flow == OLD:
@@ -278,7 +276,7 @@ def test_leaders_elsewhere_take_what_is_part_of_a_transaction_and_nothing_else(
     assert committed(nodes, 3) == on_all(b"kept")
 
 
-def test_a_producer_of_an_epoch_before_is_refused_by_leaders_elsewhere(nodes: list[EmbeddedBroker]) -> None:
+def test_a_producer_of_an_older_epoch_is_refused_by_remote_leaders(nodes: list[EmbeddedBroker]) -> None:
     with closing(Apart(nodes, "raw", NEW)) as zombie, closing(Apart(nodes, "raw", NEW)) as heir:
         for partition in range(3):
             assert zombie.send(b"of a zombie", partition) == ErrorCode.INVALID_PRODUCER_EPOCH
@@ -288,7 +286,7 @@ def test_a_producer_of_an_epoch_before_is_refused_by_leaders_elsewhere(nodes: li
     assert committed(nodes, 3) == on_all(b"of its heir")
 
 
-def test_a_node_that_does_not_coordinate_says_so(nodes: list[EmbeddedBroker]) -> None:
+def test_a_node_that_is_not_the_coordinator_says_so(nodes: list[EmbeddedBroker]) -> None:
     coordinator = coordinator_of(nodes, "writer")
     request = InitProducerIdRequest(transactional_id="writer", transaction_timeout_ms=1000)
 

@@ -36,7 +36,7 @@ def config(zookeeper: str, **more: object) -> ClusterConfig:
     return ClusterConfig(zookeeper=zookeeper, connect_timeout_ms=3000, **more)  # type: ignore[arg-type]
 
 
-def test_with_a_user_nobody_else_can_read_what_is_kept(zookeeper: str) -> None:
+def test_with_credentials_other_users_cannot_read_the_clusters_nodes(zookeeper: str) -> None:
     ours = connect(config(zookeeper, zookeeper_user="ottla", zookeeper_password="secret"))
     ours.catalog.create_topic("t", 1)
     ours.close()
@@ -69,7 +69,7 @@ def test_a_user_may_log_in_with_sasl(tmp_path: Path) -> None:
         server.stop()
 
 
-def test_the_connection_may_be_encrypted_and_both_sides_known(tmp_path: Path) -> None:
+def test_the_connection_may_use_mutual_tls(tmp_path: Path) -> None:
     if reason := why_there_is_no_zookeeper():
         pytest.skip(reason)
     certificates = make_certificates(tmp_path)

@@ -1,4 +1,4 @@
-"""Two sections of settings with everything that one can have, and ways to give them."""
+"""Two sections with settings of every type, and helpers to set them."""
 
 from __future__ import annotations
 

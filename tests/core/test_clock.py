@@ -15,7 +15,7 @@ def test_the_system_clock_tells_the_time_of_this_machine() -> None:
     assert clock.monotonic_s() <= clock.monotonic_s()
 
 
-def test_a_manual_clock_stands_still_until_it_is_moved() -> None:
+def test_a_manual_clock_stands_still_until_advanced() -> None:
     clock: Clock = ManualClock(now_ms=5000)
 
     assert [clock.now_ms(), clock.now_ms()] == [5000, 5000]

@@ -5,12 +5,12 @@ from ottla.core.closest import closest
 KNOWN = ("messages", "partition", "key")
 
 
-def test_a_misspelled_name_is_like_the_right_one() -> None:
+def test_a_misspelled_name_matches_the_right_one() -> None:
     assert closest("mesages", KNOWN) == "messages"
     assert closest("Key", KNOWN) == "key"
 
 
-def test_nothing_is_like_a_name_of_its_own() -> None:
+def test_an_unrelated_name_matches_nothing() -> None:
     assert closest("colour", KNOWN) is None
     assert closest("colour", ()) is None
 

@@ -12,7 +12,7 @@ from tests.core.configuring import SECTIONS, Colour, DiskConfig, DoorConfig, fro
 from ottla.core.config import DEFAULT_SOURCE, Flag, load
 from ottla.core.config_docs import field_docs
 
-# What is given, and what is not
+# Sources and precedence
 
 
 def test_without_any_source_every_value_is_the_default() -> None:
@@ -24,7 +24,7 @@ def test_without_any_source_every_value_is_the_default() -> None:
     assert [one.name for one in settings.values][:2] == ["log.segment_bytes", "log.index_bytes"]
 
 
-def test_a_class_that_is_no_section_is_our_own_mistake() -> None:
+def test_a_class_that_is_not_a_section_is_a_programming_error() -> None:
     with pytest.raises(KeyError, match="Colour"):
         load(SECTIONS).section(Colour)
 
@@ -105,7 +105,7 @@ def test_sizes_and_durations_may_have_units(tmp_path: Path, key: str, text: str,
 
 
 @pytest.mark.parametrize("text", ["64M", "64m", "1.5GiB", "MiB", "1d", "64 Mi B", "0x400", "١٢٣٤", "9" * 5000])
-def test_a_size_that_is_not_clear_is_refused(text: str) -> None:
+def test_an_ambiguous_size_is_refused(text: str) -> None:
     refused = refusal(environment={"OTTLA_LOG_SEGMENT_BYTES": text})
 
     assert refused.startswith("OTTLA_LOG_SEGMENT_BYTES: log.segment_bytes: expected a number of bytes")
@@ -118,7 +118,7 @@ def test_a_path_may_start_at_the_home_folder(monkeypatch: pytest.MonkeyPatch) ->
     assert from_variable("log", "folder", "~/data") == Path("/home/ottla/data")
 
 
-def test_the_lifetime_of_a_token_is_no_secret() -> None:
+def test_the_lifetime_of_a_token_is_not_masked() -> None:
     secret = {one.name for one in load(SECTIONS).values if one.is_secret}
 
     assert secret == {"server.admin_password"}

@@ -15,7 +15,7 @@ from ottla.core.config import Flag, load
 from ottla.core.config_sources import MAX_FILE_BYTES, lines_of_keys
 from ottla.core.errors import ConfigError
 
-# What is refused, from each source
+# Refused values, from each source
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_two_values_that_contradict_each_other_name_both_sources(tmp_path: Path)
     assert refused == (f"OTTLA_LOG_INDEX_BYTES, {file}:2: log.index_bytes must not be larger than log.segment_bytes")
 
 
-def test_a_value_is_wrong_even_where_a_higher_source_covers_it(tmp_path: Path) -> None:
+def test_an_overridden_value_is_still_validated(tmp_path: Path) -> None:
     file = write(tmp_path, "[log]\nsegment_bytes = true\n")
 
     assert f"{file}:2" in refusal(file=file, flags={"log.segment_bytes": Flag("--set", "4096")})
@@ -139,7 +139,7 @@ def test_an_unknown_name_in_a_file_is_an_error_with_the_nearest_valid_one(
     assert refusal(file=file) == f"{file}:{expected}"
 
 
-def test_an_unknown_name_without_end_is_cut(tmp_path: Path) -> None:
+def test_a_very_long_unknown_name_is_truncated(tmp_path: Path) -> None:
     assert len(refusal(file=write(tmp_path, f"[log]\n{'k' * 900_000} = 1"))) < 300
 
 
@@ -158,7 +158,7 @@ def test_an_unknown_name_on_the_command_line_is_an_error_with_the_nearest_valid_
     )
 
 
-def test_variables_that_are_not_ours_to_judge_are_left_alone() -> None:
+def test_variables_of_other_programs_are_ignored() -> None:
     load(
         SECTIONS,
         environment={
@@ -177,7 +177,7 @@ def test_variables_that_are_not_ours_to_judge_are_left_alone() -> None:
     assert "did you mean OTTLA_SERVER_PORT?" in refusal(environment={"OTTLA_SERVR_PORT": "9092"})
 
 
-def test_two_settings_that_would_share_a_variable_are_our_own_mistake() -> None:
+def test_two_settings_that_share_a_variable_are_a_programming_error() -> None:
     class Deep(Struct, frozen=True):
         log_segment_bytes: int = 0
 
@@ -191,7 +191,7 @@ def test_two_settings_that_would_share_a_variable_are_our_own_mistake() -> None:
 # Many errors at once
 
 
-def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
+def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
     file = write(tmp_path, "[log]\nsegment_bytes = 5\nindex_bytes = 7\nflsh = 'os'\n[server]\nport = 'x'\n")
     refused = refusal(file=file, environment={"OTTLA_LOG_FLUSH": "never"}, flags={"srver.port": Flag("--set", "1")})
 
@@ -206,8 +206,8 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_an_error_that_only_follows_from_another_is_not_reported() -> None:
-    # index_bytes is fine beside the segment_bytes that was meant, but not beside its default.
+def test_a_consequential_error_is_not_reported() -> None:
+    # index_bytes is fine with the intended segment_bytes, but not with its default.
     flags = {"log.segment_bytes": Flag("--set", "4096GB"), "log.index_bytes": Flag("--set", str(1 << 31))}
     assert load(SECTIONS, command_line=flags).section(DiskConfig).index_bytes == 1 << 31
 
@@ -226,7 +226,7 @@ def test_a_file_full_of_unknown_keys_is_cut_short_and_refused_quickly(tmp_path: 
     assert lines[-1] == "  and 49980 more"
 
 
-def test_defaults_that_contradict_each_other_are_our_own_mistake() -> None:
+def test_contradictory_defaults_are_a_programming_error() -> None:
     class Broken(Struct, frozen=True):
         a: int = 1
 
@@ -237,7 +237,7 @@ def test_defaults_that_contradict_each_other_are_our_own_mistake() -> None:
         load({"broken": Broken})
 
 
-def test_an_objection_that_names_no_field_names_all_that_was_given() -> None:
+def test_an_error_that_names_no_field_names_all_given_sources() -> None:
     class Fussy(Struct, frozen=True):
         a: int = 1
         b: int = 1
@@ -267,7 +267,7 @@ def test_an_objection_that_names_no_field_names_all_that_was_given() -> None:
         (b"\0", ":1: not valid TOML: "),
     ],
 )
-def test_a_file_that_is_not_toml_is_refused_with_the_place(tmp_path: Path, content: bytes, expected: str) -> None:
+def test_a_file_that_is_not_toml_is_refused_with_the_line(tmp_path: Path, content: bytes, expected: str) -> None:
     file = write(tmp_path, content)
 
     assert refusal(file=file).startswith(f"{file}{expected}")
@@ -310,7 +310,7 @@ def test_the_line_of_a_key_is_left_out_when_some_text_looks_like_it() -> None:
 # Secrets and documentation
 
 
-def test_a_secret_never_stands_in_an_error(tmp_path: Path) -> None:
+def test_errors_never_contain_secrets(tmp_path: Path) -> None:
     assert "1234" not in refusal(flags={"server.admin_password": Flag("--set", 1234)})
     assert refusal(flags={"server.admin_password": Flag("--set", "1234")}) == (
         "--set: server.admin_password ******** is too easy"

@@ -15,5 +15,5 @@ def test_a_loopback_host_is_recognized(host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["localhost.evil.example", "127.evil.example", "127.0.0.1.evil.example", "::10", "::", "10.0.0.1", ""]
 )
-def test_a_host_that_only_begins_like_one_is_not(host: str) -> None:
+def test_a_host_that_only_starts_like_a_loopback_host_is_not_one(host: str) -> None:
     assert not is_loopback(host)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ottla.core.ids import MAX_TOPIC_NAME_LENGTH, TopicId, TopicPartition, problem_with_topic_name
 
 
-def test_a_partition_reads_as_its_folder_is_named() -> None:
+def test_a_partition_is_formatted_like_its_folder() -> None:
     assert str(TopicPartition("orders-eu", 3)) == "orders-eu-3"
 
 
@@ -20,7 +20,7 @@ def test_partitions_sort_by_topic_and_then_by_number() -> None:
 
 
 @given(st.uuids())
-def test_a_topic_id_survives_its_text_and_its_bytes(value: uuid.UUID) -> None:
+def test_a_topic_id_round_trips_through_text_and_bytes(value: uuid.UUID) -> None:
     topic_id = TopicId(value)
 
     assert TopicId.parse(str(topic_id)) == topic_id
@@ -42,7 +42,7 @@ def test_a_random_topic_id_never_starts_with_a_dash(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", "A" * 21, "A" * 23, "A" * 22 + "==", "+" * 22, "ä" * 22, "A A" * 7])
-def test_text_that_is_no_topic_id_is_refused(text: str) -> None:
+def test_an_invalid_topic_id_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a topic id"):
         TopicId.parse(text)
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 ONE, TWO = "11" * 32, "22" * 32
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_written_keys_are_read_back() -> None:
     ring = first_ring().with_new_key().with_new_key(rewrites=True)
 
     assert parse_keys(format_keys(ring), "here") == ring
     assert (ring.newest, ring.rewrite_below) == (3, 3)
 
 
-def test_commas_stand_for_the_ends_of_lines() -> None:
+def test_commas_may_replace_newlines() -> None:
     ring = parse_keys(f"1 {ONE}, 2 {TWO}", "the variable K")
 
     assert ring.keys == {1: bytes.fromhex(ONE), 2: bytes.fromhex(TWO)}
@@ -49,7 +49,7 @@ def test_commas_stand_for_the_ends_of_lines() -> None:
         (f"1 {ONE}\nrewrite-below 2", "key 2"),
     ],
 )
-def test_what_is_no_ring_of_keys_is_refused_without_quoting_it(text: str, told: str) -> None:
+def test_invalid_key_rings_are_refused_without_quoting_them(text: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told) as refused:
         parse_keys(text, "keys")
 
@@ -63,7 +63,7 @@ def test_a_ring_does_not_show_its_keys() -> None:
     assert ONE not in repr(parse_keys(f"1 {ONE}", "x"))
 
 
-def test_a_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_key_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     write_key_file(path, first_ring(), is_new=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -74,7 +74,7 @@ def test_a_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
         read_key_file(path)
 
 
-def test_a_new_key_file_takes_nobodys_place(tmp_path: Path) -> None:
+def test_a_new_key_file_does_not_overwrite_a_file(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     write_key_file(path, first_ring(), is_new=True)
     before = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Garbage is not looked for while much is imported, and is looked for again afterwards."""
+"""Garbage collection is paused during bulk imports."""
 
 import gc
 
@@ -7,14 +7,14 @@ import pytest
 from ottla.core.quick_imports import without_garbage_collection
 
 
-def test_it_is_looked_for_again_whatever_happens() -> None:
+def test_collection_is_enabled_again_even_after_an_error() -> None:
     with pytest.raises(ImportError), without_garbage_collection():  # noqa: PT012
         assert not gc.isenabled()
         raise ImportError
     assert gc.isenabled()
 
 
-def test_where_it_was_not_looked_for_it_is_not_afterwards() -> None:
+def test_collection_stays_disabled_if_it_was_before() -> None:
     gc.disable()
     try:
         with without_garbage_collection():

@@ -12,7 +12,7 @@ from ottla.core.keys import KeyRing, first_ring
 from ottla.core.sealing import SEAL_BYTES, BrokenSeal, Sealer, UnknownKey, check_value, key_id_of
 
 
-def test_what_was_sealed_opens_where_it_belongs_and_nowhere_else() -> None:
+def test_sealed_data_opens_only_in_its_context() -> None:
     sealer = Sealer(first_ring())
     sealed = sealer.seal(b"attack at dawn", b"here")
 
@@ -23,7 +23,7 @@ def test_what_was_sealed_opens_where_it_belongs_and_nowhere_else() -> None:
         sealer.open(sealed, b"there")
 
 
-def test_every_changed_bit_is_noticed() -> None:
+def test_every_flipped_bit_is_detected() -> None:
     sealer = Sealer(first_ring())
     sealed = sealer.seal(b"dawn", b"here")
 
@@ -45,7 +45,7 @@ def test_no_nonce_is_used_twice_with_one_key() -> None:
     assert len({one[28:] for one in sealed}) == 200
 
 
-def test_a_session_ends_before_its_numbers_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_ends_before_its_nonces_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sealing, "_SEALED_PER_SESSION", 3)
     sealer = Sealer(first_ring())
 
@@ -70,7 +70,7 @@ def test_a_new_key_seals_and_the_old_one_still_opens() -> None:
         Sealer(ring).open(new, b"")
 
 
-def test_the_form_is_what_its_description_says() -> None:
+def test_the_format_matches_its_documentation() -> None:
     """With the library only: the key is sufficient to read the data without Ottla."""
     key = bytes(range(32))
     sealed = Sealer(KeyRing({7: key})).seal(b"dawn", b"here")
@@ -82,7 +82,7 @@ def test_the_form_is_what_its_description_says() -> None:
     assert AESGCM(derived).decrypt(bytes(4) + number, sealed[28:], b"here") == b"dawn"
 
 
-def test_only_so_many_sessions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_session_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sealing, "_KNOWN_SESSIONS", 2)
     ring = first_ring()
     sealed = [Sealer(ring).seal(b"%d" % number, b"") for number in range(5)]

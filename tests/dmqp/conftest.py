@@ -23,5 +23,5 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DmqpBroker]:
 
 @pytest.fixture
 def topic() -> str:
-    """A name that no other test knows."""
+    """A name that no other test uses."""
     return f"jobs-{next(_numbers)}"

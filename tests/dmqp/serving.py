@@ -1,4 +1,4 @@
-"""A broker with its HTTP and DMQP doors, in a thread of this process; and a client that sends bare bytes."""
+"""A broker with HTTP and DMQP listeners in a thread of this process, and a raw client."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class DmqpBroker(HttpBroker):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.run(self._open_door())
+        self.run(self._open_listener())
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.run(self.door.stop())
         super().__exit__(*exc)
 
-    async def _open_door(self) -> None:
+    async def _open_listener(self) -> None:
         self.broker.http_address = self.http.address
         self.door = (DmqpDoor if self.broker.cluster is None else ClusterDoor)(self.broker, self._dmqp)
         await self.door.start()
@@ -43,7 +43,7 @@ class DmqpBroker(HttpBroker):
         return str(self.http.address)
 
     def exposed(self, topic: str, shards: int = 1) -> list[int]:
-        """A new topic with this many shards: their ports."""
+        """Create a topic with this many shards; returns their ports."""
         assert self.client.post("/v1/topics", json={"name": topic, "partitions": shards}).status_code == 201
         answer = self.client.post(f"/v1/dmqp/{topic}", json={})
         assert answer.status_code == 200, answer.text
@@ -83,7 +83,7 @@ class RawShard:
         return self.ask(Method.PEEK_SEQUENCE_ID)
 
     def is_closed(self) -> bool:
-        """Wait for the other side to close it."""
+        """Wait for the peer to close the connection."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:

@@ -46,11 +46,11 @@ def test_the_ports_can_be_chosen(served: DmqpBroker, topic: str) -> None:
     taken = run(served, "expose", topic, "--port", str(served.http.address.port))
     assert taken.exit_code == 1
     assert "could not serve" in taken.stderr
-    # It stays where it was.
+    # The port does not change.
     assert [shard["port"] for shard in served.client.get(f"/v1/dmqp/{topic}").json()["shards"]] == [port]
 
 
-def test_mistakes_are_one_sentence(served: DmqpBroker) -> None:
+def test_errors_are_one_line(served: DmqpBroker) -> None:
     assert "no topic 'none'" in run(served, "expose", "none").stderr
     nowhere = run(None, "list")
     assert (nowhere.exit_code, nowhere.stderr.count("\n")) == (1, 1)

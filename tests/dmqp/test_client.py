@@ -1,4 +1,4 @@
-"""What the client promises: order across shards, shards shared out, errors by name."""
+"""The client: order across shards, distribution of shards, named errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_messages_are_pushed_by_turns_and_popped_in_order(served: DmqpBroker, to
         assert [message.shard for message in messages if message] == [0, 1, 2] * 3
         assert client.pop(topic) is None
         assert client.peek(topic) is None
-        # What comes after the end is in order too.
+        # Messages after the end are in order, too.
         assert [client.push(topic, b"x") for _ in range(2)] == [9, 10]
         assert [message.sequence_id for message in (client.pop(topic), client.pop(topic)) if message] == [9, 10]
 
@@ -85,7 +85,7 @@ def test_leases_are_seen_in_the_map(served: DmqpBroker, topic: str) -> None:
     assert served.client.get(f"/v1/dmqp/{topic}").json()["consumers"] == []
 
 
-def test_a_sequence_id_can_be_insisted_on(served: DmqpBroker, topic: str) -> None:
+def test_a_sequence_id_can_be_required(served: DmqpBroker, topic: str) -> None:
     with Client(served.bootstrap) as client:
         client.create_topic(topic, shards=2)
         client.push(topic, b"0")
@@ -112,17 +112,17 @@ def test_errors_have_names(served: DmqpBroker, topic: str) -> None:
     assert issubclass(TooManyConsumers, DmqpError)
 
 
-def test_shards_that_moved_are_found_again(served: DmqpBroker, topic: str) -> None:
+def test_the_client_follows_moved_shards(served: DmqpBroker, topic: str) -> None:
     with Client(served.bootstrap) as client:
         client.create_topic(topic)
         client.push(topic, b"before")
         assert served.client.delete(f"/v1/dmqp/{topic}").status_code == 200
         assert served.client.post(f"/v1/dmqp/{topic}", json={"ports": [0]}).status_code == 200
-        # The connection was closed, which is seen before anything is asked on it; the port is another.
+        # The connection was closed, which the client notices before using it; the port has changed.
         assert client.push(topic, b"after") == 1
 
 
-def test_a_connection_that_was_idle_for_too_long_is_opened_again(tmp_path: Path, topic: str) -> None:
+def test_an_idle_connection_is_reopened(tmp_path: Path, topic: str) -> None:
     with DmqpBroker(tmp_path) as served, Client(served.bootstrap) as client:
         client.create_topic(topic)
         client.push(topic, b"x")

@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def send(served: DmqpBroker, topic: str, *messages: tuple[bytes, int]) -> None:
-    """Each with the hours after which it is due."""
+    """Push messages, each with its delay in hours."""
     with Producer(served.servers) as producer:
         for value, hours in messages:
             headers = [("ottla-deliver-at", str(NOW_MS + hours * HOUR_MS).encode())] if hours else []
@@ -50,7 +50,7 @@ def pop_all(shard: RawShard) -> list[bytes]:
     return got
 
 
-def test_a_message_comes_when_it_is_due_and_others_do_not_wait_for_it(
+def test_a_message_is_delivered_when_due_and_others_do_not_wait_for_it(
     served: DmqpBroker, topic: str, clock: Clock
 ) -> None:
     [port] = served.exposed(topic)
@@ -65,7 +65,7 @@ def test_a_message_comes_when_it_is_due_and_others_do_not_wait_for_it(
         assert pop_all(shard) == [b"tomorrow"]
 
 
-def test_ordinary_consumers_see_it_as_always(served: DmqpBroker, topic: str, clock: Clock) -> None:
+def test_kafka_consumers_see_delayed_messages_at_once(served: DmqpBroker, topic: str, clock: Clock) -> None:
     del clock
     served.exposed(topic)
     send(served, topic, (b"tomorrow", 24))
@@ -75,7 +75,7 @@ def test_ordinary_consumers_see_it_as_always(served: DmqpBroker, topic: str, clo
         assert record.value == b"tomorrow"
 
 
-def test_what_is_left_behind_is_remembered(tmp_path: Path, clock: Clock) -> None:
+def test_skipped_delayed_messages_are_remembered(tmp_path: Path, clock: Clock) -> None:
     with DmqpBroker(tmp_path) as served:
         [port] = served.exposed("jobs")
         send(served, "jobs", (b"1", 1), (b"2", 2), (b"now", 0), (b"3", 3), (b"now too", 0))
@@ -91,7 +91,7 @@ def test_what_is_left_behind_is_remembered(tmp_path: Path, clock: Clock) -> None
             assert pop_all(shard) == [b"2", b"3"]
 
 
-def test_a_value_that_is_no_time_means_now(served: DmqpBroker, topic: str) -> None:
+def test_an_invalid_delivery_time_means_now(served: DmqpBroker, topic: str) -> None:
     [port] = served.exposed(topic)
     with Producer(served.servers) as producer:
         producer.send(topic, b"x", headers=[("ottla-deliver-at", b"soon")]).result()
@@ -99,11 +99,11 @@ def test_a_value_that_is_no_time_means_now(served: DmqpBroker, topic: str) -> No
         assert pop_all(shard) == [b"x"]
 
 
-# The list beside the cursor
+# The list of skipped ranges beside the cursor
 
 
 @given(st.sets(st.integers(0, 60)), st.sets(st.integers(0, 60)), st.integers(0, 1 << 40))
-def test_the_list_is_read_as_it_was_written(offsets: set[int], taken: set[int], sequence: int) -> None:
+def test_the_list_round_trips(offsets: set[int], taken: set[int], sequence: int) -> None:
     left = LeftBehind()
     for offset in sorted(offsets):
         grown = left.with_next(offset)
@@ -117,7 +117,7 @@ def test_the_list_is_read_as_it_was_written(offsets: set[int], taken: set[int], 
     assert sorted(left.until(30)) == sorted(each for each in offsets - taken if each < 30)
 
 
-def test_there_is_room_for_some_hundred_stretches() -> None:
+def test_some_hundred_ranges_fit() -> None:
     left, offset = LeftBehind(), 10_000_000
     while (grown := left.with_next(offset)) is not None:
         left, offset = grown, offset + 10
@@ -126,5 +126,5 @@ def test_there_is_room_for_some_hundred_stretches() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "note", "-1", "3 x+1"])
-def test_what_somebody_else_wrote_there_is_no_list(text: str) -> None:
+def test_foreign_metadata_is_not_a_list(text: str) -> None:
     assert parse(text) == (3 if text.startswith("3") else 0, LeftBehind())

@@ -1,4 +1,4 @@
-"""docs/dmqp.md, as it stands."""
+"""docs/dmqp.md: its examples work and it is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other ways to serve: every message on the disk before its reply, or everything encrypted."""
+"""Fsync before each reply, and TLS."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ON_THE_DISK = Settings(net=NetConfig(port=0), log=LogConfig(flush="ack"))
 
 
-def test_what_is_answered_is_on_the_disk(tmp_path: Path) -> None:
+def test_acknowledged_messages_are_on_disk(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path, settings=ON_THE_DISK) as served:
         [port] = served.exposed("jobs")
         with RawShard(port) as shard:
@@ -40,7 +40,7 @@ def test_what_is_answered_is_on_the_disk(tmp_path: Path) -> None:
             assert cursors.log.recovery_point == cursors.log.next_offset
 
 
-def test_a_message_whose_taking_cannot_be_written_down_is_not_given(
+def test_a_message_is_not_delivered_if_its_pop_cannot_be_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with DmqpBroker(tmp_path) as served:
@@ -56,7 +56,7 @@ def test_a_message_whose_taking_cannot_be_written_down_is_not_given(
             assert shard.pop().payload == b"second"
 
 
-def test_a_push_that_is_refused_leaves_its_number_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_push_leaves_its_sequence_id_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with DmqpBroker(tmp_path) as served:
         [port] = served.exposed("jobs")
         partition = served.broker.topics.partition("jobs", 0)
@@ -69,7 +69,7 @@ def test_a_push_that_is_refused_leaves_its_number_to_the_next(tmp_path: Path, mo
             assert [shard.pop().payload, shard.pop().payload] == [b"first", b"second"]
 
 
-def test_a_push_whose_sync_failed_keeps_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_push_whose_fsync_failed_keeps_its_sequence_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in the log, though it was answered with EIO."""
 
     async def fail(*_: object) -> None:
@@ -135,12 +135,12 @@ def test_only_clients_with_a_certificate(tmp_path: Path, certificates: Certifica
             assert client.push("jobs", b"x") == 0
 
 
-def test_a_certificate_that_is_not_there_is_a_matter_of_configuration(tmp_path: Path) -> None:
+def test_a_missing_certificate_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cert_file"):
         shard_tls(SecurityConfig(), "127.0.0.1", str(tmp_path / "none.pem"))
 
 
-def test_topics_that_cannot_be_exposed(served: DmqpBroker, topic: str) -> None:
+def test_unsuitable_topics_are_not_exposed(served: DmqpBroker, topic: str) -> None:
     with Client(served.bootstrap) as client, pytest.raises(Refused, match="no topic"):
         client._rest.expose(topic)
     compacted = {"name": topic, "configs": {"cleanup.policy": "compact"}}

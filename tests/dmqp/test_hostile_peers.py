@@ -28,7 +28,7 @@ def test_a_silent_connection_is_closed(tmp_path: Path) -> None:
             assert shard.is_closed()
 
 
-def test_half_a_request_is_not_waited_for(tmp_path: Path) -> None:
+def test_an_incomplete_request_times_out(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path, IMPATIENT) as served:
         [port] = served.exposed("jobs")
         with RawShard(port) as shard:
@@ -38,7 +38,7 @@ def test_half_a_request_is_not_waited_for(tmp_path: Path) -> None:
             assert shard.pop().status == Status.ENODATA
 
 
-def test_a_request_that_trickles_in_is_given_up(tmp_path: Path) -> None:
+def test_a_request_that_trickles_in_is_dropped(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path, IMPATIENT) as served:
         [port] = served.exposed("jobs")
         with RawShard(port) as shard:
@@ -57,7 +57,7 @@ def test_a_request_that_trickles_in_is_given_up(tmp_path: Path) -> None:
             assert was_closed
 
 
-def test_replies_that_are_not_read_are_given_up_and_the_rest_stays_in_the_queue(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_is_closed_and_the_rest_stays_in_the_queue(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path, IMPATIENT) as served:
         [port] = served.exposed("jobs")
         count = 24
@@ -81,7 +81,7 @@ async def _until_gone(served: DmqpBroker) -> None:
         await connection.gone
 
 
-def test_no_more_connections_than_are_allowed(tmp_path: Path) -> None:
+def test_the_number_of_connections_is_limited(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path, DmqpConfig(max_connections=2)) as served:
         [port] = served.exposed("jobs")
         with RawShard(port) as first, RawShard(port) as second:
@@ -91,7 +91,7 @@ def test_no_more_connections_than_are_allowed(tmp_path: Path) -> None:
             assert first.pop().status == Status.OK
 
 
-def test_no_more_is_held_for_all_of_them_than_is_allowed(tmp_path: Path) -> None:
+def test_the_memory_of_all_connections_is_limited(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path, DmqpConfig(max_held_bytes=1_500_000)) as served:
         [port] = served.exposed("jobs")
         half = encode(0, Method.PUSH, 0, bytes(MAX_PAYLOAD_BYTES))[:-1]
@@ -107,21 +107,21 @@ def test_no_more_is_held_for_all_of_them_than_is_allowed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_noise_harms_nobody(served: DmqpBroker, topic: str, seed: int) -> None:
+def test_random_input_does_not_affect_other_clients(served: DmqpBroker, topic: str, seed: int) -> None:
     [port] = served.exposed(topic)
     chance = random.Random(seed)
     with RawShard(port) as honest:
         honest.push(b"honest")
         for _ in range(20):
             with RawShard(port) as hostile:
-                # Unknown methods, wild lengths, cut off anywhere.
+                # Unknown methods, random lengths, cut off anywhere.
                 header = chance.randbytes(8) + b"\0" + bytes([chance.randrange(2, 9)]) + chance.randbytes(2)
                 hostile.send(header + chance.randbytes(chance.randrange(200)))
         assert honest.pop().payload == b"honest"
         assert honest.pop().status == Status.ENODATA
 
 
-def test_requests_far_ahead_are_all_answered(served: DmqpBroker, topic: str) -> None:
+def test_many_pipelined_requests_are_all_answered(served: DmqpBroker, topic: str) -> None:
     [port] = served.exposed(topic)
     count = 5000
     with RawShard(port) as shard:

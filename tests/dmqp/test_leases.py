@@ -1,4 +1,4 @@
-"""Who has which shards, without waiting."""
+"""Shard leases: pure rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from ottla.dmqp.leases import Leases, TooManyConsumers
 
 
-def test_shards_are_shared_out_evenly() -> None:
+def test_shards_are_distributed_evenly() -> None:
     leases = Leases(lease_ms=100)
     assert leases.register("ann", shards=5, now_ms=0) == (0, 1, 2, 3, 4)
     assert leases.register("bob", shards=5, now_ms=0) == (1, 3)
@@ -23,7 +23,7 @@ def test_there_are_never_more_consumers_than_shards() -> None:
     assert leases.register("ann", shards=2, now_ms=99) == (0,)
 
 
-def test_who_does_not_ask_again_in_time_makes_room() -> None:
+def test_a_lease_that_is_not_renewed_expires() -> None:
     leases = Leases(lease_ms=100)
     leases.register("ann", shards=1, now_ms=0)
     assert leases.register("eve", shards=1, now_ms=100) == (0,)
@@ -31,7 +31,7 @@ def test_who_does_not_ask_again_in_time_makes_room() -> None:
     assert leases.shares(1, now_ms=200) == {}
 
 
-def test_who_leaves_makes_room_at_once() -> None:
+def test_a_released_lease_is_free_at_once() -> None:
     leases = Leases(lease_ms=100)
     leases.register("ann", shards=1, now_ms=0)
     leases.unregister("ann")

@@ -1,4 +1,4 @@
-"""Which shard comes next, without a network."""
+"""Merging shards in order: pure rules."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_the_lowest_sequence_id_comes_first() -> None:
     assert drain(Shards({0: [0, 3, 4], 1: [1, 2, 5]}), [0, 1]) == [0, 1, 2, 3, 4, 5]
 
 
-def test_only_shards_of_ones_own_are_peeked_at() -> None:
+def test_only_leased_shards_are_peeked() -> None:
     shards = Shards({0: [0], 1: [1], 2: [2]})
     assert drain(shards, [0, 2]) == [0, 2]
     assert {shard for look in shards.looks for shard in look} == {0, 2}
 
 
-def test_a_head_is_not_looked_at_again_until_it_is_taken() -> None:
+def test_a_head_is_not_peeked_again_until_it_is_popped() -> None:
     shards = Shards({0: [0, 2], 1: [1, 3]})
     heads = Heads()
     heads.lowest([0, 1], shards.peek)
@@ -54,8 +54,8 @@ def test_a_head_is_not_looked_at_again_until_it_is_taken() -> None:
     assert shards.looks == [[0, 1]]
 
 
-def test_an_empty_shard_is_asked_again_once_a_head_is_known() -> None:
-    # Shard 0 was empty when asked; 4 came there, then 5 to shard 1, whose head is what was found.
+def test_an_empty_shard_is_peeked_again_once_a_head_is_known() -> None:
+    # Shard 0 was empty when peeked; then 4 arrived there and 5 in shard 1, whose head was found.
     class Racing(Shards):
         def peek(self, shards: Iterable[int]) -> dict[int, int]:
             asked = list(shards)
@@ -68,18 +68,18 @@ def test_an_empty_shard_is_asked_again_once_a_head_is_known() -> None:
     assert Heads().lowest([0, 1], Racing({0: [], 1: []}).peek) == 0
 
 
-def test_equal_ids_go_by_shard() -> None:
+def test_equal_ids_are_ordered_by_shard() -> None:
     assert Heads().lowest([1, 0], Shards({0: [7], 1: [7]}).peek) == 0
 
 
-def test_ids_begin_again_after_the_last() -> None:
+def test_ids_wrap_around() -> None:
     assert is_before((1 << 32) - 1, 0)
     assert not is_before(0, (1 << 32) - 1)
     assert not is_before(5, 5)
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(0, (1 << 32) - 1))
-def test_everything_comes_out_in_the_order_in_which_it_was_pushed(places: list[int], first: int) -> None:
+def test_messages_are_popped_in_the_order_they_were_pushed(places: list[int], first: int) -> None:
     queues: dict[int, list[int]] = {shard: [] for shard in range(4)}
     for number, shard in enumerate(places):
         queues[shard].append((first + number) % (1 << 32))

@@ -1,4 +1,4 @@
-"""What `/metrics` tells of DMQP."""
+"""DMQP metrics in `/metrics`."""
 
 from __future__ import annotations
 

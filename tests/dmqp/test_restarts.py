@@ -1,4 +1,4 @@
-"""What is left after a stop, and after a kill."""
+"""State after a stop and after a kill."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ports_of(served: DmqpBroker, topic: str) -> list[int]:
     return [shard["port"] for shard in served.client.get(f"/v1/dmqp/{topic}").json()["shards"]]
 
 
-def test_what_was_exposed_is_exposed_again_on_the_same_ports(tmp_path: Path) -> None:
+def test_exposed_topics_keep_their_ports_after_a_restart(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path) as served:
         ports = served.exposed("jobs", shards=2)
         with RawShard(ports[0]) as shard:
@@ -44,7 +44,7 @@ def test_what_was_exposed_is_exposed_again_on_the_same_ports(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_unexposed", [False, True])
-def test_the_counter_is_found_behind_what_kafka_clients_wrote(tmp_path: Path, is_unexposed: bool) -> None:
+def test_the_counter_is_recovered_after_records_of_kafka_clients(tmp_path: Path, is_unexposed: bool) -> None:
     with DmqpBroker(tmp_path) as served:
         [port] = served.exposed("jobs")
         with RawShard(port) as shard, Producer(served.servers) as producer:
@@ -62,7 +62,7 @@ def test_the_counter_is_found_behind_what_kafka_clients_wrote(tmp_path: Path, is
             assert [shard.pop().payload for _ in range(3)] == [b"ours"] * 3
 
 
-def test_a_port_that_is_taken_meanwhile_is_replaced(tmp_path: Path) -> None:
+def test_a_port_taken_by_another_process_is_replaced(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path) as served:
         [port] = served.exposed("jobs")
     with DmqpBroker(tmp_path / "other") as taker:
@@ -75,7 +75,7 @@ def test_a_port_that_is_taken_meanwhile_is_replaced(tmp_path: Path) -> None:
                 assert shard.push(b"here").status == Status.OK
 
 
-def test_a_topic_that_was_deleted_is_not_exposed_again(tmp_path: Path) -> None:
+def test_a_deleted_topic_is_not_exposed_again(tmp_path: Path) -> None:
     with DmqpBroker(tmp_path) as served:
         [port] = served.exposed("jobs")
         with RawShard(port) as shard:
@@ -88,7 +88,7 @@ def test_a_topic_that_was_deleted_is_not_exposed_again(tmp_path: Path) -> None:
         assert served.client.get("/v1/dmqp").json() == {"topics": []}
 
 
-def test_a_kill_between_push_and_pop_loses_nothing_and_gives_nothing_twice(tmp_path: Path) -> None:
+def test_a_kill_between_push_and_pop_neither_loses_nor_duplicates(tmp_path: Path) -> None:
     with Serve(tmp_path, *HTTP) as serve, Client(serve.ready["http"]) as client:
         client.create_topic("jobs", shards=2)
         pushed = [client.push("jobs", b"%d" % number) for number in range(20)]
@@ -108,7 +108,7 @@ def test_a_kill_between_push_and_pop_loses_nothing_and_gives_nothing_twice(tmp_p
     assert [message.data for message in got] == [b"%d" % number for number in range(21)]
 
 
-def test_whatever_was_answered_when_the_kill_came_is_there_once(tmp_path: Path) -> None:
+def test_every_message_acknowledged_before_a_kill_is_delivered_once(tmp_path: Path) -> None:
     pushed: list[bytes] = []
     popped: list[bytes] = []
     kill_after = 300
@@ -143,12 +143,12 @@ def test_whatever_was_answered_when_the_kill_came_is_there_once(tmp_path: Path) 
         while (message := client.pop("jobs")) is not None:
             popped.append(message.data)
     assert len(popped) == len(set(popped))
-    # A pop whose reply was on its way when the kill came has taken its message with it.
+    # A pop whose reply was in flight at the kill has consumed its message.
     assert len(set(pushed) - set(popped)) <= POPPERS
     assert len(pushed) >= kill_after
 
 
-def test_a_kill_while_many_pop_gives_nothing_twice(tmp_path: Path) -> None:
+def test_a_kill_during_concurrent_pops_duplicates_nothing(tmp_path: Path) -> None:
     with Serve(tmp_path, *HTTP) as serve:
         with Client(serve.ready["http"]) as client:
             client.create_topic("jobs")
@@ -171,7 +171,7 @@ def test_a_kill_while_many_pop_gives_nothing_twice(tmp_path: Path) -> None:
     assert len(after) >= 10
 
 
-def test_what_was_exposed_cannot_be_guessed_if_its_file_is_damaged(tmp_path: Path) -> None:
+def test_a_damaged_file_of_exposed_topics_is_an_error(tmp_path: Path) -> None:
     with Serve(tmp_path, *HTTP) as serve:
         assert serve.terminate() == 0
     (tmp_path / "data" / EXPOSURES_FILE).write_text("[{")

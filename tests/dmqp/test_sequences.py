@@ -1,4 +1,4 @@
-"""The counter, and what a reply shows of it."""
+"""The sequence id counter and its form in replies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_counter_allows_the_next_number_and_zero() -> None:
     assert not counter.allows(42)
 
 
-def test_numbers_go_on_after_the_last_that_fits_into_the_protocol() -> None:
+def test_ids_wrap_around_at_the_protocols_maximum() -> None:
     counter = Counter()
     counter.pass_over((1 << 32) - 1)
     assert counter.allows(0)
@@ -24,7 +24,7 @@ def test_numbers_go_on_after_the_last_that_fits_into_the_protocol() -> None:
     assert HEADER.unpack(reply(Status.OK, counter.next))[0] == 1
 
 
-def test_numbers_are_given_back_only_if_none_was_taken_since() -> None:
+def test_ids_are_returned_only_if_none_was_taken_since() -> None:
     counter = Counter()
     first = counter.take()
     counter.take()
@@ -35,7 +35,7 @@ def test_numbers_are_given_back_only_if_none_was_taken_since() -> None:
     assert counter.next == 2
 
 
-def test_what_is_in_use_is_passed_over_and_never_gone_back_to() -> None:
+def test_ids_in_use_are_skipped_and_never_revisited() -> None:
     counter = Counter()
     counter.pass_over(9)
     counter.pass_over(3)

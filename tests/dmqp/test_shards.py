@@ -1,4 +1,4 @@
-"""What a shard does with messages: order, sequence ids, and who gets what."""
+"""Shards: order, sequence ids and delivery."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_one_counter_numbers_the_messages_of_all_shards(served: DmqpBroker, topi
         assert right.peek().sequence_id == right.pop().sequence_id == 1
 
 
-def test_a_sequence_id_that_is_given_has_to_be_the_next_one(served: DmqpBroker, topic: str) -> None:
+def test_an_explicit_sequence_id_must_be_the_next_one(served: DmqpBroker, topic: str) -> None:
     ports = served.exposed(topic, shards=2)
     with RawShard(ports[0]) as left, RawShard(ports[1]) as right:
         left.push(b"0")
@@ -69,7 +69,7 @@ def test_poppers_together_get_everything_and_nothing_twice(served: DmqpBroker, t
     assert all(list(map(int, mine)) == sorted(map(int, mine)) for mine in got)
 
 
-def test_pops_that_are_pipelined_get_one_message_each(served: DmqpBroker, topic: str) -> None:
+def test_pipelined_pops_get_one_message_each(served: DmqpBroker, topic: str) -> None:
     [port] = served.exposed(topic)
     large = [bytes([number]) * MAX_PAYLOAD_BYTES for number in range(4)]
     with RawShard(port) as shard:
@@ -80,7 +80,7 @@ def test_pops_that_are_pipelined_get_one_message_each(served: DmqpBroker, topic:
         assert shard.receive().status == Status.ENODATA
 
 
-def test_a_kafka_client_reads_what_was_pushed(served: DmqpBroker, topic: str) -> None:
+def test_kafka_clients_read_pushed_messages(served: DmqpBroker, topic: str) -> None:
     [port] = served.exposed(topic)
     with RawShard(port) as shard:
         shard.push(b"one")
@@ -96,7 +96,7 @@ def test_a_kafka_client_reads_what_was_pushed(served: DmqpBroker, topic: str) ->
     ]
 
 
-def test_what_a_kafka_client_wrote_is_popped_in_the_order_of_the_log(served: DmqpBroker, topic: str) -> None:
+def test_records_of_kafka_clients_are_popped_in_log_order(served: DmqpBroker, topic: str) -> None:
     [port] = served.exposed(topic)
     with RawShard(port) as shard, Producer(served.servers) as producer:
         shard.push(b"a")
@@ -106,7 +106,7 @@ def test_what_a_kafka_client_wrote_is_popped_in_the_order_of_the_log(served: Dmq
         shard.push(b"c")
         popped = [shard.pop() for _ in range(5)]
     assert [one.payload for one in popped] == [b"a", b"b", b"from Kafka", b"", b"c"]
-    # What has no number takes that of the message before it.
+    # A record without a sequence id takes that of the message before it.
     assert [one.sequence_id for one in popped] == [0, 1, 1, 1, 2]
 
 
@@ -120,7 +120,7 @@ def test_a_message_that_is_too_large_for_dmqp_does_not_stop_the_others(served: D
 
 
 @pytest.mark.parametrize("is_read_ahead", [False, True])
-def test_messages_that_were_deleted_are_passed_over(served: DmqpBroker, topic: str, is_read_ahead: bool) -> None:
+def test_deleted_messages_are_skipped(served: DmqpBroker, topic: str, is_read_ahead: bool) -> None:
     [port] = served.exposed(topic)
     with RawShard(port) as shard:
         for number in range(5):
@@ -133,7 +133,7 @@ def test_messages_that_were_deleted_are_passed_over(served: DmqpBroker, topic: s
         assert [shard.pop().payload, shard.pop().payload] == [b"3", b"4"]
 
 
-def test_the_lag_of_the_queue_is_that_of_a_group(served: DmqpBroker, topic: str) -> None:
+def test_the_queues_lag_is_reported_as_group_lag(served: DmqpBroker, topic: str) -> None:
     [port] = served.exposed(topic)
     with RawShard(port) as shard:
         for _ in range(3):

@@ -73,7 +73,7 @@ def test_the_largest_payload_is_a_mebibyte(served: DmqpBroker, topic: str, spare
         assert shard.pop().payload == payload[spare:]
 
 
-def test_a_larger_one_is_answered_and_the_connection_closed(served: DmqpBroker, topic: str) -> None:
+def test_a_larger_payload_gets_an_error_and_closes_the_connection(served: DmqpBroker, topic: str) -> None:
     [port] = served.exposed(topic)
     with RawShard(port) as shard:
         shard.send(encode(0, Method.PUSH, 0, b"good") + encode(0, Method.PUSH, 0, b"x" * (MAX_PAYLOAD_BYTES + 1)))
@@ -85,7 +85,7 @@ def test_a_larger_one_is_answered_and_the_connection_closed(served: DmqpBroker, 
         assert shard.pop().status == Status.ENODATA
 
 
-def test_what_was_asked_before_the_end_is_answered(served: DmqpBroker, topic: str) -> None:
+def test_requests_before_the_end_of_input_are_answered(served: DmqpBroker, topic: str) -> None:
     [port] = served.exposed(topic)
     with RawShard(port) as shard:
         shard.send(encode(0, Method.PUSH, 0, b"last words"))
@@ -95,7 +95,7 @@ def test_what_was_asked_before_the_end_is_answered(served: DmqpBroker, topic: st
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.binary(max_size=40)), max_size=8), st.randoms(use_true_random=False))
-def test_however_the_bytes_are_cut_the_frames_are_the_same(asked: list[tuple[int, bytes]], chance: Random) -> None:
+def test_frames_do_not_depend_on_how_the_bytes_are_split(asked: list[tuple[int, bytes]], chance: Random) -> None:
     content = b"".join(encode(number, method, 0, payload) for number, (method, payload) in enumerate(asked))
     parser = FrameParser()
     found = []

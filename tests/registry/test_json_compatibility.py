@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from ottla.registry.errors import InvalidSchema
+from ottla.registry.json_schema import comparing
 from ottla.registry.json_schema.differences import COMPATIBLE_LENIENT, COMPATIBLE_STRICT
 from ottla.registry.json_schema.loading import load
 from ottla.registry.json_schema.rules import compare
@@ -556,7 +558,7 @@ CASES: list[Case] = [
 CASES += limit_cases()
 
 
-def test_there_are_as_many_cases_as_promised() -> None:
+def test_the_number_of_cases_does_not_shrink() -> None:
     assert len(CASES) >= 150
     assert len({case[0] for case in CASES}) == len(CASES)
 
@@ -596,9 +598,36 @@ def test_a_recursive_schema_is_compared_once() -> None:
     assert "TYPE_CHANGED #/properties/value" in differences(tree(STR), tree(INT))
 
 
-def test_unions_that_refer_to_each_other_are_compared_in_reasonable_time() -> None:
-    names = [f"n{number}" for number in range(8)]
+def unions(size: int, last: Any) -> dict[str, Any]:
+    """Definitions all of which refer to each other."""
+    names = [f"n{number}" for number in range(size)]
     union = {"oneOf": [{"$ref": f"#/definitions/{name}"} for name in names]}
     definitions = {name: obj({"kind": {"const": name}, "inner": union}) for name in names}
-    schema = union | {"definitions": definitions}
-    assert differences(schema, schema) == []
+    definitions[names[-1]]["properties"]["value"] = last
+    return union | {"definitions": definitions}
+
+
+def test_unions_that_refer_to_each_other_are_compared_in_reasonable_time() -> None:
+    assert differences(unions(14, STR), unions(14, STR)) == []
+
+
+def test_a_difference_within_unions_that_refer_to_each_other_is_found() -> None:
+    found = differences(unions(10, STR), unions(10, INT))
+    assert "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/" in found
+
+
+def chain(length: int, leaf: Any) -> dict[str, Any]:
+    definitions = {f"d{at}": obj({"next": {"$ref": f"#/definitions/d{at + 1}"}}) for at in range(length)}
+    return {"$ref": "#/definitions/d0", "definitions": definitions | {f"d{length}": leaf}}
+
+
+def test_a_long_chain_of_definitions_is_compared_to_its_end() -> None:
+    assert differences(chain(500, STR), chain(500, STR)) == []
+    [found] = differences(chain(500, STR), chain(500, INT))
+    assert found == "TYPE_CHANGED #/" + "/".join(["properties/next"] * 500)
+
+
+def test_a_comparison_that_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "_MOST_LOOKUPS", 1000)
+    with pytest.raises(InvalidSchema, match="too large"):
+        differences(unions(10, STR), unions(10, INT))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .serving import HttpBroker
 
 
-def test_the_broker_says_who_it_is(served: HttpBroker, http: httpx.Client) -> None:
+def test_the_broker_returns_its_identity(served: HttpBroker, http: httpx.Client) -> None:
     answer = http.get("/v1/broker")
     assert answer.status_code == 200
     assert answer.json()["broker_id"] == 0

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-_kept: list[Any] = []
+_kept: dict[Any, None] = {}
 """Workers, which must not be told to clean up when their party is dead."""
 
 
@@ -30,7 +30,7 @@ class Worker:
         self._greenlet = greenlet(self._run)
         self._greenlet.worker = self  # type: ignore[attr-defined]
         self._greenlet.gr_context = contextvars.copy_context()
-        _kept.append(self._greenlet)
+        _kept[self._greenlet] = None
 
     def run(self) -> None:
         self._greenlet.switch()
@@ -42,7 +42,7 @@ class Worker:
             self._ended(None, error)
         else:
             self._ended(result, None)
-        _kept.remove(self._greenlet)
+        del _kept[self._greenlet]
 
     def resume(self, value: Any) -> None:
         self._greenlet.switch(value)

@@ -12,6 +12,7 @@ from ottla.cluster.operations import Conflict, Delete, Disconnected
 from ottla.cluster.store import Session
 
 from . import blocking
+from .network import PACKET_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,20 +129,34 @@ class _Pipe:
     def __init__(self, keeper: Keeper, network: Network, source: str, target: str) -> None:
         self._keeper = keeper
         self._network = network
-        self._ends = source, target
+        self._link = network.link(source, target)
         self._coming: deque[tuple[float, Callable[[], None]]] = deque()
+        self._sent_s = 0.0
 
     def send(self, what: Callable[[], None]) -> None:
-        delay_s = self._network.delay_s(*self._ends) + self._network.chance.uniform(0, self._keeper.slow_s)
-        at_s = max(self._keeper.loop.now_s + delay_s, self._coming[-1][0] if self._coming else 0.0)
-        self._coming.append((at_s, what))
-        if len(self._coming) == 1:
-            self._keeper.loop.call_at(at_s, self._arrive, context=_NOBODYS)
+        """What is sent at nearly the same time travels in one packet."""
+        keeper, coming = self._keeper, self._coming
+        now_s = keeper.loop.now_s
+        if coming and now_s < self._sent_s + PACKET_S:
+            coming.append((coming[-1][0], what))
+            return
+        self._sent_s = now_s
+        chance = self._network.chance
+        at_s = now_s + self._link.delay_s(chance) + keeper.slow_s * chance.random()
+        if coming:
+            coming.append((max(at_s, coming[-1][0]), what))
+        else:
+            coming.append((at_s, what))
+            keeper.loop.call_at(at_s, self._arrive, context=_NOBODYS)
+
+    def arrive_soon(self) -> None:
+        """The link is healed."""
+        self._keeper.loop.call_soon(self._arrive, context=_NOBODYS)
 
     def _arrive(self) -> None:
         loop = self._keeper.loop
-        if self._network.link(*self._ends).is_cut:
-            loop.call_later(_RETRY_S, self._arrive, context=_NOBODYS)
+        if self._link.is_cut:
+            self._link.stalled.append(self)
             return
         now_s = loop.now_s
         due = []

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .parties import Party, current_party
 
@@ -19,8 +19,16 @@ if TYPE_CHECKING:
 _HIGH_WATER: Final = 64 * 1024
 _LEAST_S: Final = 0.0002
 _SPREAD_S: Final = 0.0018
+PACKET_S: Final = 0.0001
+"""What is written within this time arrives at the same time."""
 _NOBODYS: Final = contextvars.Context()
 _FIRST_PORT: Final = 40_000
+
+
+class Stalled(Protocol):
+    """Something that arrives once its link is healed."""
+
+    def arrive_soon(self) -> None: ...
 
 
 class Link:
@@ -29,7 +37,7 @@ class Link:
     def __init__(self) -> None:
         self.is_cut = False
         self.slow_s = 0.0
-        self.stalled: list[Transport] = []
+        self.stalled: list[Stalled] = []
 
     def delay_s(self, chance: random.Random) -> float:
         delay_s = _LEAST_S + _SPREAD_S * chance.random()
@@ -89,7 +97,7 @@ class Network:
             await self._until_it_passes(host, party.host)
             raise ConnectionRefusedError(111, "refused")
         while server.party.is_paused:  # noqa: ASYNC110 - the kernel answers, and the process does not
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
         self._ports += 1
         ours = Transport(self, contextvars.copy_context(), party, (party.host, self._ports), (host, port))
         theirs = Transport(self, server.context.copy(), server.party, (host, port), (party.host, self._ports))
@@ -103,8 +111,11 @@ class Network:
 
     async def _until_it_passes(self, source: str, target: str) -> None:
         await asyncio.sleep(self.delay_s(source, target))
-        while self.link(source, target).is_cut:  # noqa: ASYNC110 - as a SYN is sent again and again
-            await asyncio.sleep(0.2)
+        again_s = 0.1
+        while self.link(source, target).is_cut:
+            # As a SYN is sent again and again.
+            again_s = min(2 * again_s, 1.0)
+            await asyncio.sleep(again_s)
 
     # What faults do
 
@@ -193,6 +204,7 @@ class Transport(asyncio.Transport):
         """From the peer: what was not given to the protocol yet; None is its end."""
         self._arrives_at: deque[float] = deque()
         self._last_arrival = 0.0
+        self._sent_s = 0.0
         self._is_closing = False
         self._is_lost = False
         self._is_reading = True
@@ -261,7 +273,9 @@ class Transport(asyncio.Transport):
         if self._is_lost:
             return
         now = self._loop.now_s
-        self._last_arrival = max(self._last_arrival, now + self._in.delay_s(self._network.chance))
+        if now >= self._sent_s + PACKET_S:
+            self._sent_s = now
+            self._last_arrival = max(self._last_arrival, now + self._in.delay_s(self._network.chance))
         self._arriving.append(data)
         self._arrives_at.append(self._last_arrival)
         if len(self._arriving) == 1:

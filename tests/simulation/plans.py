@@ -40,7 +40,7 @@ PROCESSES: Final = {
     "clock": 3,
     "drift": 2,
     "slow_threads": 3,
-    "breathe": 6,
+    "breathe": 4,
 }
 LINKS: Final = {"cut": 10, "cut_one_way": 8, "isolate": 6, "reset": 8, "slow": 6}
 CATALOG: Final = {"cut_catalog": 8, "expire": 4, "break_catalog": 5, "slow_catalog": 4, "controller": 4}
@@ -72,7 +72,7 @@ def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:
     profile = profile or drawn
     # Each history has faults of its own liking.
     weights = {kind: weight * chance.choice((0.2, 1, 1, 3)) for kind, weight in (PROFILES | UNSAFE)[profile].items()}
-    pace_s = chance.choice((0.04, 0.1, 0.16))
+    pace_s = chance.choice((0.03, 0.06, 0.12))
     at_s = 1.0
     events = []
     for _ in range(count):

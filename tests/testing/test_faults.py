@@ -90,7 +90,7 @@ def test_a_delay_holds_an_answer_back(ottla: EphemeralBroker) -> None:
     assert fault.struck == 1
 
 
-def test_without_acks_an_error_hangs_up(ottla: EphemeralBroker) -> None:
+def test_with_acks_0_an_error_closes_the_connection(ottla: EphemeralBroker) -> None:
     ottla.create_topic("t")
     fault = ottla.faults.error("INVALID_RECORD", api="Produce", times=1)
     data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch(b"x")),))
@@ -156,7 +156,7 @@ def test_the_first_of_two_faults_strikes_until_it_is_spent(ottla: EphemeralBroke
     assert (first.struck, second.struck) == (1, 1)
 
 
-def test_a_fault_that_cannot_be_is_refused(ottla: EphemeralBroker) -> None:
+def test_an_invalid_fault_is_refused(ottla: EphemeralBroker) -> None:
     with pytest.raises(ValueError, match="times must be at least 1"):
         ottla.faults.drop(times=0)
     with pytest.raises(

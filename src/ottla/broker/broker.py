@@ -18,13 +18,7 @@ from ottla.broker.requests.fetch_sessions import FetchSessions
 from ottla.broker.security.security import Security
 from ottla.broker.topic_defaults import topic_defaults
 from ottla.broker.topic_limits import TopicLimits
-from ottla.broker.topics import (
-    CONSUMER_OFFSETS,
-    INTERNAL_TOPICS,
-    SHARE_GROUP_STATE,
-    TRANSACTION_STATE,
-    Topics,
-)
+from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE, Topics
 from ottla.broker.topology import Alone
 from ottla.broker.upkeep.flusher import Flusher
 from ottla.broker.upkeep.maintenance import Maintenance
@@ -50,6 +44,7 @@ if TYPE_CHECKING:
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.context import Client
+    from ottla.broker.schemas.store import Store
     from ottla.broker.settings import Settings
     from ottla.broker.share.service import ShareService
     from ottla.broker.startup_wait import StartupWait
@@ -222,6 +217,12 @@ class Broker:
         from ottla.broker.upkeep.compactor import Compactor
 
         return Compactor(self)
+
+    @cached_property
+    def schemas(self) -> Store:
+        from ottla.broker.schemas.store import Store  # rarely needed
+
+        return Store(self)
 
     @cached_property
     def share(self) -> ShareService:

@@ -170,10 +170,10 @@ class Partition:
 
     # Appending, after `check_can_append`
 
-    def append(self, batch: bytearray | memoryview, *, has_keys: bool = False) -> Appended:
+    def append(self, batch: bytearray | memoryview, *, has_keys: bool = False, is_checked: bool = False) -> Appended:
         """Append a producer's or coordinator's batch, and wake the fetches that can read it."""
         log = self.log if self._log is None else self._log
-        appended = log.append(batch, self.leader_epoch, has_keys=has_keys)
+        appended = log.append(batch, self.leader_epoch, has_keys=has_keys, is_checked=is_checked)
         self.role.appended(0 if appended.is_duplicate else len(batch))
         return appended
 

@@ -99,7 +99,7 @@ class Together:
     def _leads(self, node: int) -> bool:
         """Whether clients can be sent there. A dead broker stays in the view for a while."""
         replication = self._broker.replication
-        return node in self._cluster.view.brokers and (replication is None or node not in replication.suspects)
+        return node in self._cluster.view.brokers and (replication is None or not replication.is_refused_by(node))
 
     def brokers(self, client: Client) -> Sequence[Seen]:
         return [_seen(each, client) for each in self._cluster.view.brokers.values()]

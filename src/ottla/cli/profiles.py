@@ -41,6 +41,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Whom to log in as."""
     password: str | None = None
     """The password; without it $OTTLA_PASSWORD, or it is asked for."""
+    schema_registry: str | None = None
+    """URL of the schema registry; by default that of the broker, at port 8080."""
 
     def __repr__(self) -> str:
         return repr_without(self, "password")

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 REGISTRY_PREFIX: Final = "/schema-registry"
 """Below this it is served on the HTTP port."""
+REGISTRY_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 
 class SchemaRegistryConfig(Struct, frozen=True, kw_only=True):

@@ -18,6 +18,8 @@ _CACHED: Final = 1000
 class Parsed(Protocol):
     """A parsed schema; `previous` arguments are of the same type."""
 
+    def __hash__(self) -> int: ...
+
     def canonical(self) -> str: ...
 
     def normalized(self) -> str: ...
@@ -30,6 +32,9 @@ class Parsed(Protocol):
 
     def has_field(self, name: str) -> bool:
         """Whether it has a top-level field."""
+
+    def record_names(self) -> list[str]:
+        """The names by which RecordNameStrategy calls it."""
 
 
 Resolved = tuple[tuple[Reference, str], ...]
@@ -80,12 +85,27 @@ def incompatibilities(level: str, new: Parsed, previous: list[Parsed], *, is_len
     return []
 
 
+@lru_cache(maxsize=_CACHED)
+def _checked(reader: Parsed, writer: Parsed, is_lenient: bool) -> tuple[str, ...] | InvalidSchema:  # noqa: FBT001 - a cache's key
+    try:
+        return tuple(reader.incompatibilities(writer, is_lenient=is_lenient))
+    except InvalidSchema as wrong:
+        return wrong
+
+
+def _messages(reader: Parsed, writer: Parsed, is_lenient: bool) -> tuple[str, ...]:  # noqa: FBT001 - as checked
+    found = _checked(reader, writer, is_lenient)
+    if isinstance(found, InvalidSchema):
+        raise InvalidSchema(*found.args)
+    return found
+
+
 def _backward(new: Parsed, old: Parsed, is_lenient: bool) -> list[str]:  # noqa: FBT001 - one of a table
-    return [_named(each, "new", "old") for each in new.incompatibilities(old, is_lenient=is_lenient)]
+    return [_named(each, "new", "old") for each in _messages(new, old, is_lenient)]
 
 
 def _forward(new: Parsed, old: Parsed, is_lenient: bool) -> list[str]:  # noqa: FBT001 - one of a table
-    return [_named(each, "old", "new") for each in old.incompatibilities(new, is_lenient=is_lenient)]
+    return [_named(each, "old", "new") for each in _messages(old, new, is_lenient)]
 
 
 def _full(new: Parsed, old: Parsed, is_lenient: bool) -> list[str]:  # noqa: FBT001 - one of a table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ottla.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, parse_subject, prefix_of
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
     from ottla.registry.model import Json, Schema, Version
     from ottla.registry.records import Change
+
+K = TypeVar("K")
+P = TypeVar("P")
+V = TypeVar("V")
 
 DEFAULT_LEVEL: Final = "BACKWARD"
 DEFAULT_MODE: Final = "READWRITE"
@@ -35,6 +39,11 @@ class _Context:
         self.id_of: dict[bytes, int] = {}
         """By fingerprint; an id that only deleted versions have is found, too."""
 
+    def copy(self) -> _Context:
+        copy = _Context()
+        copy.largest_id, copy.by_id, copy.id_of = self.largest_id, self.by_id.copy(), self.id_of.copy()
+        return copy
+
 
 class State:
     def __init__(self) -> None:
@@ -43,14 +52,32 @@ class State:
         self._known_contexts: set[str] = set()
         self._configs: dict[str | None, Json] = {}
         self._modes: dict[str | None, str] = {}
-        self._referring: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        self._referring: dict[tuple[str, int], dict[tuple[str, int], None]] = {}
         """Versions that reference a version."""
         self.duplicates = 0
         """Records that gave an id to a second schema, and were ignored."""
 
+        self._snapshot: State | None = None
+        self._owned: set[tuple[object, ...]] = set()
+        """Inner containers that no snapshot shares: a shared one is copied before it is changed."""
+
+    def snapshot(self) -> State:
+        """The state as it is now, to be read in another thread while changes go on."""
+        if self._snapshot is None:
+            copy = State()
+            copy._subjects = self._subjects.copy()
+            copy._contexts = {name: each.copy() for name, each in self._contexts.items()}
+            copy._known_contexts = self._known_contexts.copy()
+            copy._configs, copy._modes = self._configs.copy(), self._modes.copy()
+            copy._referring = self._referring.copy()
+            self._snapshot = copy
+            self._owned.clear()
+        return self._snapshot
+
     # Changes
 
     def apply(self, change: Change) -> None:
+        self._snapshot = None
         kind, subject, number, value = change
         if kind in ("CONFIG", "MODE", "CONTEXT"):
             self._apply_setting(kind, subject, value)
@@ -89,15 +116,23 @@ class State:
         context = self._context(version.subject)
         place = version.subject, version.version
         self._forget(place)
-        self._subjects.setdefault(version.subject, {})[version.version] = version
-        context.by_id.setdefault(version.id, {})[place] = version
+        self._own(self._subjects, version.subject)[version.version] = version
+        self._own(context.by_id, version.id)[place] = version
         context.id_of[version.schema.fingerprint()] = version.id
         for target in self._targets(version):
-            self._referring.setdefault(target, set()).add(place)
+            self._own(self._referring, target)[place] = None
+
+    def _own(self, containers: dict[K, dict[P, V]], key: K) -> dict[P, V]:
+        """The inner container, copied first if a snapshot has it."""
+        place = id(containers), key
+        if place not in self._owned:
+            self._owned.add(place)
+            containers[key] = dict(containers.get(key, ()))
+        return containers.setdefault(key, {})
 
     def _remove(self, subject: str, number: int) -> None:
         self._forget((subject, number))
-        versions = self._subjects.get(subject, {})
+        versions = self._own(self._subjects, subject)
         versions.pop(number, None)
         if not versions:
             self._subjects.pop(subject, None)
@@ -107,13 +142,13 @@ class State:
         if old is None:
             return
         context = self._context(old.subject)
-        with_id = context.by_id.get(old.id, {})
+        with_id = self._own(context.by_id, old.id)
         with_id.pop(place, None)
         if not with_id:
             context.by_id.pop(old.id, None)
             context.id_of.pop(old.schema.fingerprint(), None)
         for target in self._targets(old):
-            self._referring.get(target, set()).discard(place)
+            self._own(self._referring, target).pop(place, None)
 
     def _clear(self, subject: str | None) -> None:
         """Forget what is left of deleted versions, below a subject or a context."""
@@ -172,6 +207,10 @@ class State:
     def with_guid(self, fingerprint: bytes, context: str) -> int | None:
         found = self._contexts.get(context)
         return None if found is None else found.id_of.get(fingerprint)
+
+    @property
+    def schema_count(self) -> int:
+        return sum(len(each.by_id) for each in self._contexts.values())
 
     def next_id(self, subject: str) -> int:
         return self._context(subject).largest_id + 1

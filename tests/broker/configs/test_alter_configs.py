@@ -59,7 +59,7 @@ def create(*settings: tuple[str, str | None]) -> Texts:
         ({}, (SET, "retention.ms", " 05 "), {"retention.ms": "5"}),
         ({"retention.ms": "5"}, (SET, "retention.ms", "6"), {"retention.ms": "6"}),
         ({"segment.ms": "5"}, (SET, "retention.ms", "6"), {"segment.ms": "5", "retention.ms": "6"}),
-        ({}, (SET, "retention.ms", "604800000"), {"retention.ms": "604800000"}),  # the default, and yet set
+        ({}, (SET, "retention.ms", "604800000"), {"retention.ms": "604800000"}),  # set to the default
         ({}, (SET, POLICY, ""), {POLICY: ""}),
         ({"retention.ms": "5"}, (DELETE, "retention.ms", None), {}),
         ({"retention.ms": "5"}, (DELETE, "retention.ms", "ignored"), {}),
@@ -86,7 +86,7 @@ def test_an_operation_changes_its_config_and_no_other(old: Texts, operation: Op,
     assert old == before
 
 
-def test_all_operations_of_a_request_are_made_together() -> None:
+def test_all_operations_of_a_request_are_applied_atomically() -> None:
     old = {"retention.ms": "1", "segment.ms": "2"}
 
     new = alter(old, (SET, "retention.ms", "3"), (DELETE, "segment.ms", None), (APPEND, POLICY, "compact"))
@@ -128,12 +128,12 @@ def test_all_operations_of_a_request_are_made_together() -> None:
         ),
     ],
 )
-def test_a_request_that_cannot_be_is_refused_whole(operations: list[Op], error: type[ApiError], message: str) -> None:
+def test_an_invalid_request_is_refused_as_a_whole(operations: list[Op], error: type[ApiError], message: str) -> None:
     with pytest.raises(error, match=message):
         alter({}, *operations)
 
 
-def test_settings_must_go_together_with_those_that_are_there_and_with_the_brokers() -> None:
+def test_configs_are_checked_against_the_existing_ones_and_the_brokers_defaults() -> None:
     with pytest.raises(InvalidConfig, match=r"min\.compaction\.lag\.ms \(10\)"):
         alter({"max.compaction.lag.ms": "5"}, (SET, "min.compaction.lag.ms", "10"))
     broker = BrokerConfigs(dynamic_default={"log.cleaner.max.compaction.lag.ms": "5"})
@@ -142,20 +142,20 @@ def test_settings_must_go_together_with_those_that_are_there_and_with_the_broker
     assert alter({}, (SET, "min.compaction.lag.ms", "5"), resource=topic_resource(broker))
 
 
-def test_a_stored_value_that_is_not_valid_any_more_does_not_stand_in_the_way_of_others() -> None:
+def test_a_stored_value_that_is_no_longer_valid_does_not_block_changes_to_others() -> None:
     stored = {"segment.bytes": "14", "message.format.version": "2.0"}
 
     assert alter(stored, (SET, "retention.ms", "5")) == {**stored, "retention.ms": "5"}
     assert alter(stored, (DELETE, "segment.bytes", None), (DELETE, "message.format.version", None)) == {}
 
 
-def test_something_is_appended_to_what_the_topic_inherits() -> None:
+def test_append_extends_the_inherited_value() -> None:
     broker = BrokerConfigs(dynamic={"log.cleanup.policy": "compact"})
 
     assert alter({}, (APPEND, POLICY, "delete"), resource=topic_resource(broker)) == {POLICY: "compact,delete"}
 
 
-def test_the_older_request_replaces_everything() -> None:
+def test_alter_configs_replaces_all_configs() -> None:
     old = {"retention.ms": "1", "segment.ms": "2"}
 
     assert replace_all(old, {"retention.ms": " 3"}) == {"retention.ms": "3"}
@@ -171,20 +171,20 @@ def test_the_older_request_replaces_everything() -> None:
         ({"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"}, InvalidConfig, "must not be more than"),
     ],
 )
-def test_the_older_request_is_refused_for_the_same_reasons(
+def test_alter_configs_is_refused_for_the_same_reasons(
     settings: dict[str, str | None], error: type[ApiError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         replace_all({}, settings)
 
 
-def test_the_older_request_cannot_name_a_config_twice() -> None:
+def test_alter_configs_cannot_name_a_config_twice() -> None:
     twice = [Setting(name="segment.ms", value="5"), Setting(name="segment.ms", value="6")]
     with pytest.raises(InvalidRequest, match=r"segment\.ms is named more than once"):
         replacing_edit(topic_resource(UNSET), twice)
 
 
-def test_a_new_topic_has_its_configs_in_normal_form_and_the_last_of_two() -> None:
+def test_a_new_topics_configs_are_normalized_and_the_last_duplicate_wins() -> None:
     assert create() == {}
     assert create(("retention.ms", " 05 "), ("preallocate", "TRUE")) == {"retention.ms": "5", "preallocate": "true"}
     assert create(("retention.ms", "5"), ("retention.ms", "6")) == {"retention.ms": "6"}
@@ -229,7 +229,7 @@ def test_the_defaults_for_topics_can_be_changed_while_the_broker_runs(
 
 
 @BOTH
-def test_a_broker_keeps_a_config_that_it_does_not_know(resource_of: Callable[[BrokerConfigs], Resource]) -> None:
+def test_unknown_broker_configs_are_stored(resource_of: Callable[[BrokerConfigs], Resource]) -> None:
     resource = resource_of(UNSET)
     kept = alter({}, (SET, "my.plugin.level", "5"), resource=resource)
     assert kept == {"my.plugin.level": "5"}
@@ -251,7 +251,7 @@ def test_a_broker_keeps_a_config_that_it_does_not_know(resource_of: Callable[[Br
         ((SUBTRACT, "retention.ms", "5"), InvalidConfig, "Unknown broker config name: retention.ms"),
     ],
 )
-def test_what_a_broker_config_cannot_be_is_refused(
+def test_an_invalid_broker_config_is_refused(
     resource_of: Callable[[BrokerConfigs], Resource], operation: Op, error: type[ApiError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -271,11 +271,11 @@ def test_defaults_that_would_contradict_each_other_in_every_topic_are_refused(
 
 
 @BOTH
-def test_a_read_only_config_that_got_stored_can_be_deleted(resource_of: Callable[[BrokerConfigs], Resource]) -> None:
+def test_a_stored_read_only_config_can_be_deleted(resource_of: Callable[[BrokerConfigs], Resource]) -> None:
     assert alter({"node.id": "7"}, (DELETE, "node.id", None), resource=resource_of(UNSET)) == {}
 
 
-def test_a_brokers_list_grows_from_what_is_set_for_all_brokers_and_theirs_from_the_file() -> None:
+def test_append_for_a_broker_starts_from_the_cluster_default_and_that_from_the_file() -> None:
     name = "log.cleanup.policy"
     broker = BrokerConfigs(static={name: "compact"}, dynamic_default={name: ""})
 

@@ -13,11 +13,12 @@ from ottla.broker.configs.tables.consumer_groups import CONSUMER_GROUPS
 from ottla.broker.configs.tables.messages import MESSAGES
 from ottla.broker.configs.tables.replication import REPLICATION
 from ottla.broker.configs.tables.retention import RETENTION
+from ottla.broker.configs.tables.schemas import SCHEMAS
 from ottla.broker.configs.tables.segments import SEGMENTS
 from ottla.broker.configs.tables.share_groups import SHARE_GROUPS
 from ottla.broker.configs.values import parse, to_text
 
-TOPIC_TABLES = (RETENTION, SEGMENTS, MESSAGES, REPLICATION)
+TOPIC_TABLES = (RETENTION, SEGMENTS, MESSAGES, REPLICATION, SCHEMAS)
 OF_GROUPS = (GROUPS, CONSUMER_GROUPS, SHARE_GROUPS, TRANSACTIONS)
 BROKER_TABLES = (IDENTITY, TOPICS, UPKEEP, LIMITS, REPLICAS, *OF_GROUPS, SECURITY)
 ALL = [*TOPIC_DEFINITIONS.values(), *broker_definitions().values()]
@@ -47,7 +48,7 @@ def test_a_default_is_of_its_type_and_passes_its_own_rule(definition: Definition
 
 
 @pytest.mark.parametrize("definition", ALL, ids=named)
-def test_documentation_is_made_of_whole_sentences(definition: Definition) -> None:
+def test_documentation_is_in_whole_sentences(definition: Definition) -> None:
     assert definition.documentation.endswith(".")
     assert "  " not in definition.documentation
 
@@ -63,13 +64,13 @@ def test_configs_are_listed_in_the_order_of_their_names() -> None:
     assert list(broker_definitions()) == sorted(broker_definitions())
 
 
-def test_what_stands_in_for_a_broker_config_is_a_broker_config() -> None:
+def test_every_synonym_of_a_broker_config_is_a_broker_config() -> None:
     for definition in broker_definitions().values():
         assert set(definition.fallbacks) <= broker_definitions().keys()
         assert definition.default is None or not definition.fallbacks
 
 
-def test_a_broker_config_that_topics_follow_is_of_the_same_type_and_obeys_the_same_rule() -> None:
+def test_a_topic_config_and_its_broker_default_share_type_and_rule() -> None:
     followed = [(one, broker_definitions()[one.broker_name]) for one in TOPIC_DEFINITIONS.values() if one.broker_name]
 
     assert len(followed) == 28

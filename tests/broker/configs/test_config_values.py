@@ -53,6 +53,8 @@ BREAKS_ITS_RULE = {
     "compression.lz4.level": ("0", "18"),
     "compression.type": ("", "none", "ZSTD", "brotli"),
     "compression.zstd.level": ("-131073", "23"),
+    "confluent.key.subject.name.strategy": ("", "TopicNameStrategy", "com.example.Mine"),
+    "confluent.value.subject.name.strategy": ("", "TopicNameStrategy", "com.example.Mine"),
     "delete.retention.ms": ("-1",),
     "encryption.key.version": ("-1",),
     "file.delete.delay.ms": ("-1",),
@@ -72,6 +74,7 @@ BREAKS_ITS_RULE = {
     "min.cleanable.dirty.ratio": ("-0.1", "1.1", "5"),
     "min.compaction.lag.ms": ("-1",),
     "min.insync.replicas": ("0", "-1"),
+    "ottla.schema.validation.dead.letter.topic": ("a b", ".", "x" * 250),
     "remote.storage.enable": ("true",),
     "retention.ms": ("-2",),
     "segment.bytes": ("1048575", "0", "14"),
@@ -80,6 +83,8 @@ BREAKS_ITS_RULE = {
     "segment.ms": ("0", "-1"),
 }
 UNRULED = {
+    "confluent.key.schema.validation",
+    "confluent.value.schema.validation",
     "preallocate",
     "remote.log.copy.disable",
     "remote.log.delete.on.disable",
@@ -124,9 +129,7 @@ def refusal(definition: Definition, text: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "text", "value", "normal"), NORMALISED)
-def test_a_text_is_read_as_kafka_reads_it_and_written_in_one_way(
-    name: str, text: str, value: Value, normal: str
-) -> None:
+def test_values_are_parsed_as_kafka_parses_them_and_normalized(name: str, text: str, value: Value, normal: str) -> None:
     definition = TOPIC_DEFINITIONS[name]
 
     assert parse(definition, text) == value
@@ -138,7 +141,7 @@ def test_a_text_is_read_as_kafka_reads_it_and_written_in_one_way(
 @pytest.mark.parametrize(
     ("definition", "text"), TYPED, ids=lambda given: given.name if isinstance(given, Definition) else given[:12]
 )
-def test_a_text_of_another_type_is_refused(definition: Definition, text: str) -> None:
+def test_a_value_of_another_type_is_refused(definition: Definition, text: str) -> None:
     assert f"for configuration {definition.name}: must be" in refusal(definition, text)
 
 
@@ -150,7 +153,7 @@ def test_a_value_that_breaks_the_rule_is_refused(name: str, text: str) -> None:
     assert "must be" in message
 
 
-def test_every_rule_of_a_topic_config_has_been_tried() -> None:
+def test_every_rule_of_a_topic_config_is_tested() -> None:
     assert {one.name for one in TOPIC_DEFINITIONS.values() if one.rule is not None} == BREAKS_ITS_RULE.keys()
     assert {one.name for one in TOPIC_DEFINITIONS.values() if one.rule is None} == UNRULED
 
@@ -183,7 +186,7 @@ def test_a_refusal_names_the_config_the_value_and_what_is_allowed(name: str, tex
     assert refusal(TOPIC_DEFINITIONS[name], text).startswith(message)
 
 
-def test_a_refusal_does_not_tell_a_secret() -> None:
+def test_an_error_does_not_reveal_a_secret() -> None:
     secret = Definition(name="a.password", type=ConfigType.PASSWORD, default=None, documentation="")
     ruled = Definition(
         name="a.password", type=ConfigType.PASSWORD, default=None, documentation="", rule=one_of("other")
@@ -206,14 +209,14 @@ def test_a_refusal_does_not_tell_a_secret() -> None:
         ("cleanup.polizy", "cleanup.policy"),
     ],
 )
-def test_an_unknown_config_is_refused_with_the_name_that_was_meant(wrong: str, right: str) -> None:
+def test_an_unknown_config_is_refused_with_the_closest_name(wrong: str, right: str) -> None:
     message = re.escape(f"Unknown topic config name: {wrong}; did you mean {right}?")
     with pytest.raises(InvalidConfig, match=message):
         find(TOPIC_DEFINITIONS, "topic", wrong)
 
 
 @pytest.mark.parametrize("wrong", ["zzzzzzzz", "", "q" * 10_000, "log.retention.ms" * 100_000])
-def test_an_unknown_config_that_resembles_nothing_is_refused_without_a_guess(wrong: str) -> None:
+def test_an_unknown_config_without_a_close_match_is_refused_without_a_suggestion(wrong: str) -> None:
     with pytest.raises(InvalidConfig) as refused:
         find(broker_definitions(), "broker", wrong)
     assert str(refused.value).startswith("Unknown broker config name: ")

@@ -40,10 +40,10 @@ def only(entries: list[ConfigEntry]) -> ConfigEntry:
     return entry
 
 
-def test_a_topic_that_sets_nothing_is_described_with_every_default() -> None:
+def test_a_topic_without_configs_is_described_with_every_default() -> None:
     described = {entry.name: entry for entry in describe_topic({}, UNSET)}
 
-    assert described.keys() == TOPIC_DEFINITIONS.keys() - {"encryption.key.version", "internal.segment.bytes"}
+    assert described.keys() == {name for name, each in TOPIC_DEFINITIONS.items() if not each.is_hidden}
     for name, entry in described.items():
         definition = TOPIC_DEFINITIONS[name]
         assert definition.default is not None
@@ -53,7 +53,7 @@ def test_a_topic_that_sets_nothing_is_described_with_every_default() -> None:
         assert (entry.type, entry.documentation) == (definition.type, definition.documentation)
 
 
-def test_each_value_is_told_with_those_that_it_covers() -> None:
+def test_synonyms_list_the_overridden_values() -> None:
     broker = BrokerConfigs(
         log=LogConfig(max_message_bytes=4),
         dynamic_default={"message.max.bytes": "3"},
@@ -76,7 +76,7 @@ def test_each_value_is_told_with_those_that_it_covers() -> None:
     assert (of_broker.value, of_broker.source, of_broker.synonyms) == ("2", HERE, below)
 
 
-def test_hours_stand_in_for_milliseconds_only_below_them() -> None:
+def test_hours_apply_only_where_milliseconds_are_not_set() -> None:
     keys = ["log.retention.ms", "log.retention.hours"]
     unset = describe_broker(UNSET, keys)
     is_set = describe_broker(BrokerConfigs(dynamic={"log.retention.ms": "5"}), keys)
@@ -92,7 +92,7 @@ def test_hours_stand_in_for_milliseconds_only_below_them() -> None:
     assert only(describe_topic({}, UNSET, ["retention.ms"])).value == "604800000"
 
 
-def test_a_config_that_brokers_have_not_has_no_synonyms_but_its_own() -> None:
+def test_a_config_without_a_broker_default_has_only_itself_as_synonym() -> None:
     name = "leader.replication.throttled.replicas"
 
     assert only(describe_topic({}, UNSET, [name])).synonyms == ()
@@ -108,7 +108,7 @@ def test_a_config_that_brokers_have_not_has_no_synonyms_but_its_own() -> None:
         (LogConfig(flush="ack"), ("1", STATIC), ("9223372036854775807", STATIC)),
     ],
 )
-def test_how_logs_are_flushed_is_told_in_kafkas_terms(
+def test_the_flush_policy_is_described_in_kafkas_configs(
     log: LogConfig, flush_messages: tuple[str, ConfigSource], flush_ms: tuple[str, ConfigSource]
 ) -> None:
     described = describe_topic({}, BrokerConfigs(log=log), ["flush.messages", "flush.ms"])
@@ -116,7 +116,7 @@ def test_how_logs_are_flushed_is_told_in_kafkas_terms(
     assert [(one.value, one.source) for one in described] == [flush_messages, flush_ms]
 
 
-def test_what_the_broker_was_started_with_is_static_where_it_is_not_the_default() -> None:
+def test_start_up_settings_are_static_unless_they_equal_the_default() -> None:
     log = LogConfig(segment_bytes=4096, cleanup_policy="compact,delete", retention_ms=5, producer_id_expiration_ms=6)
     set_here = {one.name: one.value for one in describe_broker(BrokerConfigs(log=log)) if one.source is STATIC}
 
@@ -129,18 +129,18 @@ def test_what_the_broker_was_started_with_is_static_where_it_is_not_the_default(
 
 
 @pytest.mark.parametrize("keys", [None, [], ()])
-def test_no_keys_ask_for_everything(keys: list[str] | None) -> None:
+def test_null_keys_describe_every_config(keys: list[str] | None) -> None:
     assert describe_topic({}, UNSET, keys) == describe_topic({}, UNSET)
     assert len(describe_broker(UNSET, keys)) == sum(not one.is_hidden for one in broker_definitions().values())
 
 
-def test_keys_that_do_not_exist_are_left_out_and_repeated_ones_told_once() -> None:
+def test_unknown_keys_are_left_out_and_repeated_keys_described_once() -> None:
     assert describe_topic({}, UNSET, ["nope"]) == []
     assert [one.name for one in describe_topic({}, UNSET, ["nope", "segment.ms", "segment.ms"])] == ["segment.ms"]
     assert describe_broker(UNSET, ["retention.ms"]) == []
 
 
-def test_a_hidden_config_is_told_once_it_is_set() -> None:
+def test_a_hidden_config_is_described_once_it_is_set() -> None:
     rate = "leader.replication.throttled.rate"
 
     assert describe_topic({}, UNSET, ["internal.segment.bytes"]) == []
@@ -149,7 +149,7 @@ def test_a_hidden_config_is_told_once_it_is_set() -> None:
     assert only(describe_broker(BrokerConfigs(dynamic={rate: "5"}), [rate])).value == "5"
 
 
-def test_a_secret_is_never_told() -> None:
+def test_a_secret_is_never_described() -> None:
     broker = BrokerConfigs(static={"ssl.key.password": "hunter2"})
     entry = only(describe_broker(broker, ["ssl.key.password"]))
 
@@ -158,7 +158,7 @@ def test_a_secret_is_never_told() -> None:
     assert "hunter2" not in repr(describe_broker(broker))
 
 
-def test_what_another_release_stored_is_told_without_its_value() -> None:
+def test_a_config_stored_by_another_release_is_described_without_its_value() -> None:
     entry = only(describe_topic({"old.secret": "hunter2"}, UNSET, ["old.secret"]))
 
     assert (entry.value, entry.type, entry.is_sensitive, entry.source) == (None, ConfigType.UNKNOWN, True, TOPIC)
@@ -166,7 +166,7 @@ def test_what_another_release_stored_is_told_without_its_value() -> None:
     assert [one.name for one in describe_cluster_default(BrokerConfigs(dynamic_default={"old": "x"}))] == ["old"]
 
 
-def test_the_cluster_default_is_described_by_what_was_set_for_it_alone() -> None:
+def test_the_cluster_default_lists_only_its_own_configs() -> None:
     broker = BrokerConfigs(
         static={"log.roll.ms": "1"},
         dynamic_default={"log.retention.ms": "2", "log.segment.bytes": "1048576"},
@@ -182,7 +182,7 @@ def test_the_cluster_default_is_described_by_what_was_set_for_it_alone() -> None
     assert describe_cluster_default(broker, ["log.roll.ms"]) == []
 
 
-def test_the_brokers_own_settings_are_told_under_kafkas_names() -> None:
+def test_broker_settings_are_described_under_kafkas_names() -> None:
     config = BrokerConfig(node_id=7, data_dir=Path("/data"), default_partitions=3, auto_create_topics=False)
     groups = GroupConfig(max_session_timeout_ms=60_000, initial_rebalance_delay_ms=3000, max_size=10)
     static = static_settings(config, NetConfig(advertised="kafka:1"), groups, Address("127.0.0.1", 5))
@@ -206,7 +206,7 @@ def test_the_brokers_own_settings_are_told_under_kafkas_names() -> None:
     assert described["node.id"].is_read_only
 
 
-def test_what_nobody_has_set_is_the_default_and_that_is_what_the_broker_goes_by() -> None:
+def test_unset_configs_are_described_with_the_defaults_in_effect() -> None:
     usual = default_settings()
     described = {one.name: one for one in describe_broker(UNSET)}
 
@@ -219,7 +219,7 @@ def test_what_nobody_has_set_is_the_default_and_that_is_what_the_broker_goes_by(
     assert share_settings(alone.share) == {}
 
 
-def test_synonyms_and_documentation_are_sent_to_who_asks_for_them() -> None:
+def test_synonyms_and_documentation_are_sent_on_request() -> None:
     entries = describe_topic({"preallocate": "true"}, UNSET, ["preallocate"])
     [bare] = for_describe(entries, synonyms=False, documentation=False)
     [full] = for_describe(entries, synonyms=True, documentation=True)
@@ -233,15 +233,15 @@ def test_synonyms_and_documentation_are_sent_to_who_asks_for_them() -> None:
     assert full.documentation == TOPIC_DEFINITIONS["preallocate"].documentation
 
 
-def test_a_new_topics_answer_has_all_its_configs() -> None:
+def test_the_response_to_a_new_topic_has_all_its_configs() -> None:
     answer = {one.name: one for one in for_create(describe_topic({"retention.ms": "5"}, UNSET))}
 
-    assert len(answer) == len(TOPIC_DEFINITIONS) - 2
+    assert len(answer) == sum(not one.is_hidden for one in TOPIC_DEFINITIONS.values())
     assert (answer["retention.ms"].value, answer["retention.ms"].config_source) == ("5", 1)
     assert (answer["segment.ms"].value, answer["segment.ms"].config_source) == ("604800000", 5)
 
 
-def test_how_clients_have_to_log_in_is_told_under_kafkas_names() -> None:
+def test_authentication_settings_are_described_under_kafkas_names() -> None:
     net = NetConfig(listeners=("PLAINTEXT://127.0.0.1:9092", "SASL_SSL://127.0.0.1:9093"))
     security = SecurityConfig(
         mechanisms=("SCRAM-SHA-512", "PLAIN"), acls=True, client_certificates="requested", session_max_ms=5000

@@ -28,11 +28,11 @@ def log_config(overrides: Mapping[str, str], log: LogConfig | None = None) -> Lo
     return BrokerConfigs(log=log or LogConfig()).topic_config(overrides).log
 
 
-def test_the_defaults_of_a_topic_are_those_of_a_log() -> None:
+def test_topic_defaults_equal_log_defaults() -> None:
     assert BrokerConfigs().topic_config({}).log == LogConfig()
 
 
-def test_a_topic_that_sets_nothing_shares_one_config_with_all_others_like_it() -> None:
+def test_topics_without_configs_share_one_log_config() -> None:
     broker = BrokerConfigs()
 
     assert broker.topic_config({}) is broker.topic_config({})
@@ -57,14 +57,14 @@ def test_a_topic_that_sets_nothing_shares_one_config_with_all_others_like_it() -
         ({"retention.ms": "5", "segment.ms": "7"}, {"retention_ms": 5, "segment_ms": 7}),
     ],
 )
-def test_what_a_topic_sets_reaches_its_log(overrides: dict[str, str], expected: dict[str, Any]) -> None:
+def test_topic_configs_reach_the_log(overrides: dict[str, str], expected: dict[str, Any]) -> None:
     assert log_config(overrides) == replace(LogConfig(), **expected)
 
 
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        # Kafka takes any negative number for no limit, and an index so small that it holds nothing.
+        # Kafka accepts any negative number as "no limit", and an index too small for an entry.
         ({"retention.bytes": "-7"}, {"retention_bytes": -1}),
         ({"segment.index.bytes": "4"}, {"segment_index_bytes": 1024}),
         ({"internal.segment.bytes": "2048"}, {"segment_bytes": 2048}),
@@ -72,7 +72,7 @@ def test_what_a_topic_sets_reaches_its_log(overrides: dict[str, str], expected: 
         # No policy: nothing is deleted, and DeleteRecords still works, as in Kafka.
         ({"cleanup.policy": ""}, {"cleanup_policy": "delete", "retention_ms": -1, "retention_bytes": -1}),
         ({"cleanup.policy": "", "retention.ms": "5"}, {"retention_ms": -1}),
-        # A segment that is written to is never compacted, so it must not be written to for too long.
+        # The active segment is never compacted, so it must not stay active for too long.
         ({"cleanup.policy": "compact", "max.compaction.lag.ms": "5"}, {"cleanup_policy": "compact", "segment_ms": 5}),
         ({"max.compaction.lag.ms": "5"}, {}),
         ({"flush.messages": "1"}, {"flush": "ack"}),
@@ -84,11 +84,11 @@ def test_what_a_topic_sets_reaches_its_log(overrides: dict[str, str], expected: 
         ({"flush.messages": NEVER}, {}),
     ],
 )
-def test_what_a_log_knows_by_other_words_is_translated(overrides: dict[str, str], expected: dict[str, Any]) -> None:
+def test_topic_configs_are_translated_to_log_settings(overrides: dict[str, str], expected: dict[str, Any]) -> None:
     assert log_config(overrides) == replace(LogConfig(), **expected)
 
 
-def test_a_topic_inherits_what_the_broker_was_started_with() -> None:
+def test_a_topic_inherits_the_brokers_start_up_settings() -> None:
     log = LogConfig(
         segment_bytes=4096, retention_ms=5, flush="ack", cleanup_policy="compact", producer_id_expiration_ms=77
     )
@@ -98,14 +98,14 @@ def test_a_topic_inherits_what_the_broker_was_started_with() -> None:
     assert log_config({"flush.messages": NEVER}, log) == replace(log, flush="os")
 
 
-def test_a_policy_of_its_own_gives_a_topic_back_the_limits_that_the_brokers_policy_had_lifted() -> None:
+def test_a_topics_delete_policy_restores_the_limits_lifted_by_the_brokers_policy() -> None:
     broker = BrokerConfigs(log=LogConfig(retention_ms=5), dynamic={"log.cleanup.policy": ""})
 
     assert broker.topic_config({}).log.retention_ms == -1
     assert broker.topic_config({"cleanup.policy": "delete"}).log.retention_ms == 5
 
 
-def test_a_brokers_own_settings_go_before_those_of_all_brokers_and_those_before_the_file() -> None:
+def test_broker_configs_override_the_cluster_default_which_overrides_the_file() -> None:
     log = LogConfig(retention_ms=1, segment_ms=1, index_interval_bytes=1, max_message_bytes=1)
     broker = BrokerConfigs(
         log=log,
@@ -118,7 +118,7 @@ def test_a_brokers_own_settings_go_before_those_of_all_brokers_and_those_before_
     assert found == (4, 3, 2, 1)
 
 
-def test_how_long_producers_are_remembered_can_be_set_for_all_topics() -> None:
+def test_the_producer_id_expiration_can_be_set_for_all_topics() -> None:
     everywhere = BrokerConfigs(dynamic_default={"producer.id.expiration.ms": "5"})
     here = BrokerConfigs(dynamic_default={"producer.id.expiration.ms": "5"}, dynamic={"producer.id.expiration.ms": "6"})
 
@@ -126,7 +126,7 @@ def test_how_long_producers_are_remembered_can_be_set_for_all_topics() -> None:
     assert here.topic_config({}).log.producer_id_expiration_ms == 6
 
 
-def test_what_logs_do_not_need_to_know_stands_beside_their_config() -> None:
+def test_configs_that_do_not_concern_logs_are_kept_beside_the_log_config() -> None:
     config = BrokerConfigs(static={"min.insync.replicas": "2"}).topic_config(
         {
             "compression.type": "zstd",
@@ -168,7 +168,7 @@ def test_only_some_codecs_have_levels(codec: str, level: int | None) -> None:
     assert (config.compression_type, config.compression_level) == (codec, level)
 
 
-def test_what_another_release_stored_and_this_one_cannot_use_has_no_effect_and_is_told() -> None:
+def test_unusable_configs_of_another_release_are_ignored_and_reported() -> None:
     stored = {"retention.ms": "soon", "segment.bytes": "14", "message.format.version": "2.0", "segment.ms": "5"}
 
     assert log_config(stored) == LogConfig(segment_ms=5)
@@ -179,7 +179,7 @@ def test_what_another_release_stored_and_this_one_cannot_use_has_no_effect_and_i
     )
 
 
-def test_the_broker_configs_are_found_in_the_catalog() -> None:
+def test_broker_configs_are_read_from_the_catalog() -> None:
     of_all = ResourceConfigs(CLUSTER_DEFAULT, {"log.retention.ms": "1"})
     of_one = ResourceConfigs(ConfigResource(ConfigScope.BROKER, "7"), {"log.retention.ms": "2"})
     view = CatalogView(configs=MappingProxyType({of_all.resource: of_all, of_one.resource: of_one}))
@@ -204,7 +204,7 @@ OVERRIDES = st.fixed_dictionaries({}, optional={one.name: texts(one) for one in 
 
 
 @given(OVERRIDES, OVERRIDES)
-def test_whatever_is_valid_comes_to_a_config_that_a_log_takes(stored: dict[str, str], defaults: dict[str, str]) -> None:
+def test_every_valid_config_gives_a_valid_log_config(stored: dict[str, str], defaults: dict[str, str]) -> None:
     def is_valid(name: str, text: str) -> bool:
         try:
             parse(TOPIC_DEFINITIONS[name], text)

@@ -30,7 +30,7 @@ from ottla.net.config import NetConfig
         ("a", "b", ConnectFailed("no"), Judgement.WRONG, "it advertises b:9092, and connecting there failed: no"),
     ],
 )
-def test_an_address_must_be_one_that_other_machines_reach_the_same_cluster_at(
+def test_an_advertised_address_must_lead_other_machines_to_the_same_cluster(
     asked: str, told: str, answer: str | ClientError, judgement: Judgement, text: str
 ) -> None:
     finding = judge_advertised([Address(asked, 9092)], BrokerAddress(3, told, 9092), answer, "id")
@@ -38,12 +38,12 @@ def test_an_address_must_be_one_that_other_machines_reach_the_same_cluster_at(
     assert finding.text.startswith(text)
 
 
-def test_nobody_there_is_wrong_only_if_somebody_was_expected() -> None:
+def test_an_unreachable_broker_is_an_error_only_if_it_was_named() -> None:
     assert judge_silence("a:1", "refused", is_chosen=True).judgement is Judgement.WRONG
     assert judge_silence("a:1", "refused", is_chosen=False).judgement is Judgement.NOTE
 
 
-def test_a_broker_that_sends_its_clients_astray_is_found_out() -> None:
+def test_a_broker_with_a_wrong_advertised_address_is_detected() -> None:
     async def scenario() -> None:
         settings = Settings()._replace(net=NetConfig(port=0, advertised="127.0.0.1:1"))
         async with ottla.Broker(settings=settings) as broker:

@@ -31,7 +31,7 @@ ROOMY = Disk(Path("data"), True, None, 50 * GIB, 100 * GIB, 1_000_000)  # noqa: 
         (1023, Judgement.WRONG),
     ],
 )
-def test_files_are_judged_by_how_many_connections_are_wanted(limit: int, judgement: Judgement) -> None:
+def test_the_file_limit_is_checked_against_the_connection_limit(limit: int, judgement: Judgement) -> None:
     assert judge_descriptors(limit, 20_000).judgement is judgement
 
 
@@ -52,7 +52,7 @@ def test_files_are_judged_by_how_many_connections_are_wanted(limit: int, judgeme
         (replace(ROOMY, free_files=9), Judgement.NOTE, "data has room for 9 more files only"),
     ],
 )
-def test_a_disk_is_judged_by_what_it_takes_and_how_much(disk: Disk, judgement: Judgement, text: str) -> None:
+def test_a_disk_is_checked_for_writability_and_free_space(disk: Disk, judgement: Judgement, text: str) -> None:
     finding = judge_disk(disk)
     assert (finding.judgement, finding.text) == (judgement, text)
 
@@ -67,7 +67,7 @@ def test_a_disk_is_judged_by_what_it_takes_and_how_much(disk: Disk, judgement: J
         (OLDEST_TIME_S, None, None, Judgement.OK, "plausible"),
     ],
 )
-def test_a_clock_is_judged_by_its_time_by_files_and_by_the_system(
+def test_a_clock_is_checked_against_files_and_time_synchronisation(
     now: float, newest: float | None, is_synchronised: bool | None, judgement: Judgement, text: str
 ) -> None:
     finding = judge_clock(now, newest, is_synchronised=is_synchronised)
@@ -75,13 +75,13 @@ def test_a_clock_is_judged_by_its_time_by_files_and_by_the_system(
     assert finding.text.startswith(text)
 
 
-def test_a_folder_is_tried_and_left_as_it_was(tmp_path: Path) -> None:
+def test_a_folder_is_checked_and_left_unchanged(tmp_path: Path) -> None:
     assert check_disk(tmp_path).text.startswith(f"{tmp_path} can be written to; ")
     assert check_disk(tmp_path / "a" / "b").text.startswith(f"{tmp_path}/a/b can be created; ")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_a_file_is_wrong(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     finding = check_disk(tmp_path / "data")
     assert (finding.judgement, finding.text) == (
@@ -90,7 +90,7 @@ def test_a_folder_that_is_a_file_is_wrong(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_from_the_future_gives_the_clock_away(tmp_path: Path) -> None:
+def test_a_file_from_the_future_reveals_a_wrong_clock(tmp_path: Path) -> None:
     (tmp_path / "newest").touch()
     os.utime(tmp_path / "newest", (1 << 33, 1 << 33))
     assert check_clock(tmp_path).judgement is Judgement.WRONG

@@ -41,13 +41,15 @@ def taken() -> Iterator[int]:
         (State.NO_SUCH_HOST, None, Judgement.WRONG),
     ],
 )
-def test_a_port_is_right_if_it_is_free_or_ours(state: State, answer: str | None, judgement: Judgement) -> None:
+def test_a_port_is_fine_if_it_is_free_or_used_by_our_broker(
+    state: State, answer: str | None, judgement: Judgement
+) -> None:
     finding = judge_port(Port("net.port", "127.0.0.1", 9092, state, answer))
     assert (finding.subject, finding.judgement) == ("port 9092", judgement)
     assert (finding.fix is None) == (judgement is Judgement.OK)
 
 
-def test_a_port_is_tried_by_listening_on_it(taken: int) -> None:
+def test_a_port_is_checked_by_listening_on_it(taken: int) -> None:
     assert try_port("127.0.0.1", taken)[0] is State.TAKEN
     assert try_port("127.0.0.1", 0)[0] is State.FREE
     assert try_port("192.0.2.1", 9092)[0] is State.NO_SUCH_HOST
@@ -59,7 +61,7 @@ def test_no_port_no_finding() -> None:
     assert asyncio.run(check_kafka_port(NetConfig(port=0))) == []
 
 
-def test_a_program_that_hangs_up_is_no_broker() -> None:
+def test_a_program_that_closes_the_connection_is_not_a_broker() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
 
@@ -71,7 +73,7 @@ def test_a_program_that_hangs_up_is_no_broker() -> None:
         assert asyncio.run(scenario()) == [Judgement.WRONG]
 
 
-def test_a_running_broker_is_recognised_and_asked_what_it_tells_clients() -> None:
+def test_a_running_broker_is_recognised_and_its_advertised_address_checked() -> None:
     async def scenario() -> None:
         async with ottla.Broker() as broker:
             host, _, port = broker.bootstrap_servers.rpartition(":")
@@ -85,7 +87,7 @@ def test_a_running_broker_is_recognised_and_asked_what_it_tells_clients() -> Non
     asyncio.run(scenario())
 
 
-def test_what_is_advertised_must_be_found_and_be_what_clients_are_told() -> None:
+def test_the_advertised_address_must_resolve_and_match_the_running_brokers() -> None:
     about = ClusterDescription("id", 0, (BrokerAddress(0, "a.example", 9092),))
     assert judge_configured("a.example:9092", None, None).text == "clients will be told a.example:9092"
     assert judge_configured("a.example:9092", about, None).text == "clients are told a.example:9092, as it is set"

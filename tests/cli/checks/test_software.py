@@ -16,25 +16,25 @@ from ottla.cli.checks.software import check_software, judge_codecs, judge_java, 
         (None, Judgement.NOTE, "not found; only Spark needs it"),
     ],
 )
-def test_java_is_judged_by_its_version_and_never_wrong(says: str | None, judgement: Judgement, text: str) -> None:
+def test_java_is_checked_by_its_version_and_never_an_error(says: str | None, judgement: Judgement, text: str) -> None:
     finding = judge_java(says)
     assert (finding.judgement, finding.text) == (judgement, text)
     assert (finding.fix is None) == (judgement is Judgement.OK)
 
 
-def test_codecs_are_wrong_if_broken_and_worth_a_note_if_slow() -> None:
+def test_broken_codecs_are_errors_and_slow_ones_notes() -> None:
     assert judge_codecs(is_compiled=True, broken=[]).judgement is Judgement.OK
     assert judge_codecs(is_compiled=False, broken=[]).judgement is Judgement.NOTE
     broken = judge_codecs(is_compiled=True, broken=["lz4", "zstd"])
     assert (broken.judgement, broken.text) == (Judgement.WRONG, "broken: lz4, zstd")
 
 
-def test_python_without_uvloop_is_worth_a_note() -> None:
+def test_python_without_uvloop_is_a_note() -> None:
     assert judge_python("3.11.7", has_uvloop=True).judgement is Judgement.OK
     assert judge_python("3.11.7", has_uvloop=False).fix == "pip install uvloop"
 
 
-def test_a_java_that_does_not_start_is_found_all_the_same(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_java_that_does_not_start_is_still_found(tmp_path_factory: pytest.TempPathFactory) -> None:
     home = tmp_path_factory.mktemp("jdk")
     (home / "bin").mkdir()
     java = home / "bin" / "java"

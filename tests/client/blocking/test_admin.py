@@ -1,4 +1,4 @@
-"""`ottla.Admin`: the async one's methods, all of them, that return when they are done."""
+"""`ottla.Admin`: every method of the async client, blocking."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def public(admin: type) -> set[str]:
     return {name for name, _ in inspect.getmembers(admin, inspect.isfunction) if not name.startswith("_")}
 
 
-def test_it_has_every_method_of_the_async_one() -> None:
+def test_it_has_every_method_of_the_async_client() -> None:
     assert public(ottla.Admin) - {"close", "run"} == public(AsyncAdmin)
 
 
-def test_calls_return_when_they_are_done() -> None:
+def test_calls_block_until_done() -> None:
     with ottla.Broker() as broker, ottla.Admin(broker.bootstrap_servers) as admin:
         admin.create_topic("orders", partitions=3)
         with pytest.raises(BrokerError) as refused:

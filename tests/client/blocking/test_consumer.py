@@ -32,7 +32,7 @@ def fill(servers: str, topic: str, count: int) -> None:
             producer.send(topic, b"%d" % number)
 
 
-def test_a_loop_that_is_left_goes_on_where_it_was(servers: str) -> None:
+def test_an_interrupted_loop_continues_where_it_stopped(servers: str) -> None:
     fill(servers, "loops", 1200)
     with ottla.Consumer(servers, topics=["loops"], auto_offset_reset="earliest") as consumer:
         first = [record.offset for record in islice(consumer, 700)]
@@ -41,7 +41,7 @@ def test_a_loop_that_is_left_goes_on_where_it_was(servers: str) -> None:
     assert first + second == list(range(1200))
 
 
-def test_poll_gives_what_is_there_and_nothing_after_the_timeout(servers: str) -> None:
+def test_poll_returns_available_records_or_nothing_at_the_timeout(servers: str) -> None:
     fill(servers, "polled", 10)
     with ottla.Consumer(servers, topics=["polled"], auto_offset_reset="earliest") as consumer:
         got = consumer.poll(6, timeout_ms=PATIENCE_S * 1000)
@@ -83,7 +83,7 @@ def _until_closed(read: object, mine: list[int]) -> None:
         read(mine)  # type: ignore[operator]
 
 
-def test_positions_are_the_callers_to_choose(servers: str) -> None:
+def test_the_caller_can_seek(servers: str) -> None:
     fill(servers, "chosen", 10)
     at = TopicPartition("chosen", 0)
     with ottla.Consumer(servers) as consumer:
@@ -99,7 +99,7 @@ def test_positions_are_the_callers_to_choose(servers: str) -> None:
     assert again[0].offset == 0
 
 
-def test_a_group_remembers_what_was_committed(servers: str) -> None:
+def test_a_group_continues_at_its_committed_offset(servers: str) -> None:
     fill(servers, "grouped", 10)
     options = {"topics": ["grouped"], "group": "readers", "auto_offset_reset": "earliest", "auto_commit": False}
     with ottla.Consumer(servers, **options) as consumer:  # type: ignore[arg-type]
@@ -124,6 +124,6 @@ def test_columns_and_deserialized_values(servers: str) -> None:
     assert numbers == list(range(100))
 
 
-def test_nobody_at_the_address_is_said_when_it_is_made() -> None:
+def test_an_unreachable_broker_is_an_error_at_construction() -> None:
     with pytest.raises(ConnectFailed, match=r"127\.0\.0\.1:1"):
         ottla.Consumer("127.0.0.1:1", topics=["any"])

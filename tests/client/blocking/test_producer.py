@@ -37,7 +37,7 @@ def values(servers: str, topic: str, count: int) -> list[bytes | None]:
         return got
 
 
-def test_a_message_is_where_its_delivery_says(servers: str) -> None:
+def test_a_delivery_has_the_offset_of_its_message(servers: str) -> None:
     with ottla.Producer(servers) as producer:
         first = producer.send("orders", b"one", key=b"k").result(PATIENCE_S)
         second = producer.send("orders", b"two", key=b"k").result(PATIENCE_S)
@@ -45,7 +45,7 @@ def test_a_message_is_where_its_delivery_says(servers: str) -> None:
     assert (first.topic, first.partition, first.offset, second.offset) == ("orders", 0, 0, 1)
 
 
-def test_leaving_the_block_sends_what_is_left(servers: str) -> None:
+def test_leaving_the_block_flushes(servers: str) -> None:
     with ottla.Producer(servers, producer_batch_timeout_ms=60_000) as producer:
         for number in range(1000):
             producer.send("left", b"%d" % number)
@@ -79,17 +79,17 @@ def test_serializers_give_keys_and_values_their_types(servers: str) -> None:
     assert values(servers, "typed", 1) == [b'{"n":1}']
 
 
-def test_a_message_that_is_too_large_is_refused_where_it_is_sent(servers: str) -> None:
+def test_a_message_that_is_too_large_is_refused_by_send(servers: str) -> None:
     with ottla.Producer(servers) as producer, pytest.raises(RecordTooLarge, match="producer_max_bytes"):
         producer.send("large", b"x" * (2 << 20))
 
 
-def test_nobody_at_the_address_is_said_when_it_is_made() -> None:
+def test_an_unreachable_broker_is_an_error_at_construction() -> None:
     with pytest.raises(ConnectFailed, match=r"127\.0\.0\.1:1"):
         ottla.Producer("127.0.0.1:1")
 
 
-def test_an_option_that_is_misspelt_is_refused_with_the_likely_one() -> None:
+def test_a_misspelt_option_is_refused_with_a_suggestion() -> None:
     with pytest.raises(TypeError, match=r"unknown option 'compresion'; did you mean 'compression'\?"):
         ottla.Producer("127.0.0.1:1", compresion="zstd")  # type: ignore[call-arg]
 
@@ -105,7 +105,7 @@ def test_after_it_is_closed_nothing_can_be_sent(servers: str) -> None:
             call()
 
 
-def test_a_broker_that_is_gone_is_reported_by_flush() -> None:
+def test_flush_reports_an_unreachable_broker() -> None:
     with ottla.Broker() as broker:
         producer = ottla.Producer(broker.bootstrap_servers, delivery_timeout_ms=300, backoff_max_ms=50)
         producer.send("gone", b"arrives").result(PATIENCE_S)
@@ -116,7 +116,7 @@ def test_a_broker_that_is_gone_is_reported_by_flush() -> None:
     producer.close()
 
 
-def test_a_result_is_not_waited_for_in_an_event_loop(servers: str) -> None:
+def test_waiting_for_a_result_in_an_event_loop_is_refused(servers: str) -> None:
     import asyncio
 
     async def block_the_loop(delivery: object) -> None:
@@ -127,7 +127,7 @@ def test_a_result_is_not_waited_for_in_an_event_loop(servers: str) -> None:
         asyncio.run(block_the_loop(producer.send("looped", b"value")))
 
 
-def test_it_works_where_another_event_loop_runs_as_in_a_notebook(servers: str) -> None:
+def test_it_works_in_a_running_event_loop_as_in_a_notebook(servers: str) -> None:
     import asyncio
 
     async def cell() -> None:
@@ -140,7 +140,7 @@ def test_it_works_where_another_event_loop_runs_as_in_a_notebook(servers: str) -
     assert values(servers, "notebook", 1) == [b"value"]
 
 
-def test_a_fork_cannot_use_the_producer_of_its_parent(servers: str) -> None:
+def test_a_forked_process_cannot_use_its_parents_producer(servers: str) -> None:
     script = f"""
 import os, warnings, ottla
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -160,7 +160,7 @@ producer.close()
     assert run_script(script) == (0, "", "")
 
 
-def test_a_program_that_forgets_to_close_ends_and_loses_nothing(servers: str) -> None:
+def test_a_program_that_forgets_to_close_exits_and_loses_nothing(servers: str) -> None:
     script = f"""
 import ottla
 producer = ottla.Producer({servers!r}, producer_batch_timeout_ms=60_000)
@@ -173,7 +173,7 @@ for number in range(100):
     assert values(servers, "forgotten", 100) == [b"%d" % number for number in range(100)]
 
 
-def test_a_program_whose_broker_is_gone_ends_too() -> None:
+def test_a_program_without_its_broker_exits_too() -> None:
     script = """
 import ottla
 with ottla.Broker() as broker:

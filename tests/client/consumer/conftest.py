@@ -1,4 +1,4 @@
-"""A broker, and topics that no other test knows."""
+"""Fixtures: a broker, and unique topics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def raw(servers: str) -> Iterator[RawClient]:
-    """Another client, to write with."""
+    """A second client, used for writing."""
     with RawClient(servers) as client:
         yield client
 

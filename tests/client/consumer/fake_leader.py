@@ -1,4 +1,4 @@
-"""A broker that answers fetches from memory, and with errors when a test says so."""
+"""A fake broker that answers fetches from memory, or with errors set by a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues without a network: a test says what a fetch brought."""
+"""Partition queues without a network: tests supply the fetch responses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answer(
     stable: int | None = None,
     aborted: Sequence[tuple[int, int]] = (),
 ) -> PartitionData:
-    """What a broker answers for a partition that ends at `end`."""
+    """The fetch response of a partition with log end offset `end`."""
     return PartitionData(
         partition_index=0,
         error_code=0,
@@ -51,7 +51,7 @@ def answer(
 
 
 def queue(at: TopicPartition = A, offset: int | None = 0, **reading: Any) -> PartitionQueue:
-    """One that is to be read from this offset on; None if that has to be found out."""
+    """A queue that reads from this offset; None if the offset must be looked up first."""
     made = PartitionQueue(at, Reading(**reading))
     if offset is not None:
         made.seek(offset)

@@ -1,4 +1,4 @@
-"""What tests ask of a consumer again and again."""
+"""Common operations on consumers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PATIENCE_MS: Final = 20_000
 FOR_EVER_MS: Final = 600_000
-"""A long poll that lasts longer than any test: what has to wait for its end is found out."""
+"""A long poll that lasts longer than any test, so that a test fails if it waits for its end."""
 
 
 @asynccontextmanager
@@ -28,7 +28,7 @@ async def consuming(servers: str, *topics: str, **options: Any) -> AsyncIterator
 
 
 async def read(consumer: Consumer[Any, Any], count: int, at_a_time: int = 500) -> list[Any]:
-    """This many records, and not one more."""
+    """Exactly this many records."""
     records: list[Any] = []
     while len(records) < count:
         came = await consumer.poll(min(at_a_time, count - len(records)), PATIENCE_MS)
@@ -42,5 +42,5 @@ async def values(consumer: Consumer[Any, Any], count: int) -> list[Any]:
 
 
 async def soon(work: Any) -> Any:
-    """Its result, which must not take long."""
+    """Its result, within a short timeout."""
     return await asyncio.wait_for(work, PATIENCE_MS / 1000)

@@ -1,4 +1,4 @@
-"""The two fetch tasks of a broker, with a broker that answers when it is told to."""
+"""The two fetch tasks of a broker; tests decide when it answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Leader:
         return -1
 
     def wake_elsewhere(self, _queue: PartitionQueue, _node_id: int) -> None:
-        """It leads all of them."""
+        """No-op: this broker leads all partitions."""
 
     async def connection(self, *_: object, **__: object) -> Any:
         return SimpleNamespace(version_of=lambda *_, **__: 12, ask=self._ask)
@@ -47,7 +47,7 @@ class Leader:
         return await answered
 
     async def next_request(self) -> tuple[list[int], int, asyncio.Future[FetchResponse]]:
-        """Its partitions, how long the broker may wait, and where to put the answer."""
+        """The partitions, the maximum wait, and the future for the response."""
         request, answered = await asyncio.wait_for(self.requests.get(), PATIENCE_S)
         return [part.partition for topic in request.topics for part in topic.partitions], request.max_wait_ms, answered
 
@@ -57,7 +57,7 @@ def nothing_new(at: TopicPartition) -> FetchResponse:
     return FetchResponse(responses=(FetchableTopicResponse(topic=at.topic, partitions=(data,)),))
 
 
-def test_what_was_asked_for_beside_a_long_poll_is_in_the_next_one() -> None:
+def test_partitions_fetched_beside_a_long_poll_are_in_the_next_one() -> None:
     async def scenario() -> None:
         leader: Any = Leader()
         long_polls = BrokerFetch(0, leader, ConsumerConfig(), leader)
@@ -66,14 +66,14 @@ def test_what_was_asked_for_beside_a_long_poll_is_in_the_next_one() -> None:
         leader.queues = [queue(A)]
         long_polls.wake()
         _, _, long_poll = await leader.next_request()
-        # Another partition comes in the place of the first, and is asked for beside the long poll.
+        # Another partition replaces the first, and is fetched beside the long poll.
         leader.queues = [queue(B)]
         rest.wake()
         asked, wait_ms, beside = await leader.next_request()
         assert (asked, wait_ms) == ([B.partition], 0)
 
         long_poll.set_result(nothing_new(A))
-        await asyncio.sleep(0)  # the long polls look for what to ask for next, and B is under way
+        await asyncio.sleep(0)  # the long poll plans its next request while B is in flight
         await asyncio.sleep(0)
         beside.set_result(nothing_new(B))
 

@@ -35,7 +35,7 @@ def places(table: pa.Table) -> list[tuple[int, int]]:
     return list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
 
 
-def test_all_that_is_ready_comes_in_one_table() -> None:
+def test_all_ready_records_are_returned_in_one_table() -> None:
     one, two = queue(A), queue(B, offset=6)
     fill(one, batch(0, 2))
     fill(one, batch(2))
@@ -51,7 +51,7 @@ def test_all_that_is_ready_comes_in_one_table() -> None:
     assert (one.position, two.position) == (3, 8)
 
 
-def test_a_limit_holds_back_all_but_the_first_buffer() -> None:
+def test_a_limit_returns_only_the_first_buffer() -> None:
     one = queue(A)
     fill(one, batch(0, 2))
     fill(one, batch(2))
@@ -62,7 +62,7 @@ def test_a_limit_holds_back_all_but_the_first_buffer() -> None:
     assert take_columns(ready, 1, check_crcs=True)[0].num_rows == 0
 
 
-def test_what_comes_before_damage_is_handed_out_first_and_the_damage_is_raised_once() -> None:
+def test_records_before_a_corrupt_batch_are_returned_first_and_the_error_is_raised_once() -> None:
     one = queue(A)
     damaged = bytearray(batch(2))
     damaged[-2] ^= 1
@@ -75,7 +75,7 @@ def test_what_comes_before_damage_is_handed_out_first_and_the_damage_is_raised_o
     assert take_columns(ready, 1 << 20, check_crcs=True)[0].num_rows == 0
 
 
-def test_checksums_may_be_left_alone() -> None:
+def test_checksum_validation_can_be_disabled() -> None:
     one = queue(A)
     damaged = bytearray(batch(0))
     damaged[-2] ^= 1
@@ -93,7 +93,7 @@ async def rows(consumer: Consumer[bytes, bytes], count: int) -> list[bytes]:
     return found
 
 
-def test_a_consumer_gives_columns_and_objects_in_turn(servers: str, raw: RawClient, name: str) -> None:
+def test_a_consumer_can_alternate_between_columns_and_records(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name)
     produce(raw, name, *(b"%d" % number for number in range(10)))
 
@@ -111,7 +111,7 @@ def test_a_consumer_gives_columns_and_objects_in_turn(servers: str, raw: RawClie
     run(scenario())
 
 
-def test_tables_of_many_partitions_hold_everything_once(servers: str, raw: RawClient, name: str) -> None:
+def test_tables_of_many_partitions_have_every_record_once(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name, partitions=3)
     for number in range(60):
         produce(raw, name, b"%d" % number, partition=number % 3)

@@ -1,4 +1,4 @@
-"""What counts as done, and where the next one begins."""
+"""Which records are committed, and where the next consumer starts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def at(raw: RawClient, name: str) -> TopicPartition:
 
 
 class Crash(Exception):
-    """Of the application."""
+    """An error of the application."""
 
 
 async def next_offset(servers: str, at: TopicPartition, *, is_assigned: bool) -> int:
-    """Where another consumer of the group begins."""
+    """The offset where another consumer of the group starts."""
     async with consuming(servers, group=at.topic) as consumer:
         if is_assigned:
             await consumer.assign([at])
@@ -45,9 +45,7 @@ async def next_offset(servers: str, at: TopicPartition, *, is_assigned: bool) ->
 
 @pytest.mark.parametrize("is_assigned", [True, False], ids=["assigned", "subscribed"])
 class TestAutomatically:
-    def test_all_that_was_handed_out_is_done_when_the_consumer_is_closed(
-        self, servers: str, at: TopicPartition, is_assigned: bool
-    ) -> None:
+    def test_closing_commits_all_returned_records(self, servers: str, at: TopicPartition, is_assigned: bool) -> None:
         async def scenario() -> int:
             async with consuming(servers, group=at.topic) as consumer:
                 await (consumer.assign([at]) if is_assigned else consumer.subscribe(at.topic))
@@ -58,7 +56,7 @@ class TestAutomatically:
 
         assert run(scenario()) == 6
 
-    def test_the_message_that_was_in_hand_when_the_application_failed_is_not_done(
+    def test_the_message_being_processed_at_a_failure_is_not_committed(
         self, servers: str, at: TopicPartition, is_assigned: bool
     ) -> None:
         async def fail_at_the_sixth() -> None:
@@ -75,7 +73,7 @@ class TestAutomatically:
 
         assert run(scenario()) == 5
 
-    def test_none_of_the_messages_that_were_polled_when_the_application_failed_are_done(
+    def test_polled_messages_being_processed_at_a_failure_are_not_committed(
         self, servers: str, at: TopicPartition, is_assigned: bool
     ) -> None:
         async def fail_at_the_second_poll() -> None:
@@ -92,7 +90,7 @@ class TestAutomatically:
 
         assert run(scenario()) == 3
 
-    def test_columns_are_done_when_the_consumer_is_closed(
+    def test_closing_commits_returned_columns(
         self, servers: str, at: TopicPartition, is_assigned: bool, raw: RawClient
     ) -> None:
         async def scenario() -> int:
@@ -107,7 +105,7 @@ class TestAutomatically:
 
 
 @pytest.mark.parametrize("is_assigned", [True, False], ids=["assigned", "subscribed"])
-def test_by_hand_all_that_was_handed_out_is_done(servers: str, at: TopicPartition, is_assigned: bool) -> None:
+def test_a_manual_commit_covers_all_returned_records(servers: str, at: TopicPartition, is_assigned: bool) -> None:
     async def scenario() -> None:
         async with consuming(servers, group=at.topic, auto_commit=False) as consumer:
             await (consumer.assign([at]) if is_assigned else consumer.subscribe(at.topic))
@@ -125,7 +123,7 @@ def test_by_hand_all_that_was_handed_out_is_done(servers: str, at: TopicPartitio
     run(scenario())
 
 
-def test_a_commit_need_not_be_waited_for(servers: str, at: TopicPartition) -> None:
+def test_a_commit_can_be_asynchronous(servers: str, at: TopicPartition) -> None:
     async def scenario() -> None:
         async with consuming(servers, at.topic, group=at.topic, auto_commit=False) as consumer:
             await read(consumer, 4)
@@ -136,7 +134,7 @@ def test_a_commit_need_not_be_waited_for(servers: str, at: TopicPartition) -> No
     run(scenario())
 
 
-def test_a_commit_that_was_not_waited_for_fails_at_the_next_call(servers: str, at: TopicPartition) -> None:
+def test_a_failed_asynchronous_commit_is_raised_by_the_next_call(servers: str, at: TopicPartition) -> None:
     async def scenario() -> None:
         async with consuming(servers, at.topic, group=at.topic) as consumer:
             await read(consumer, 4)
@@ -158,7 +156,7 @@ def test_commits_need_a_group(servers: str, at: TopicPartition) -> None:
     run(scenario())
 
 
-def test_a_group_begins_by_the_policy_and_goes_on_where_it_was(servers: str, at: TopicPartition) -> None:
+def test_a_group_starts_by_policy_and_continues_at_its_offset(servers: str, at: TopicPartition) -> None:
     async def scenario(count: int) -> list[bytes]:
         async with consuming(servers, at.topic, group=at.topic) as consumer:
             return await values(consumer, count)

@@ -1,4 +1,4 @@
-"""When a fetch goes out, for whom, and how long the broker may wait."""
+"""When a fetch is sent, for which partitions, and how long the broker may wait."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def half_full(at: PartitionQueue) -> PartitionQueue:
     return at
 
 
-def test_all_with_room_are_asked_for_the_emptiest_first() -> None:
+def test_partitions_with_room_are_fetched_the_emptiest_first() -> None:
     one, two, three = half_full(queue(A)), full(queue(B)), queue(C)
 
     plan = plan_fetch([one, two, three], 0.0, with_caught_up=True)
@@ -36,7 +36,7 @@ def test_all_with_room_are_asked_for_the_emptiest_first() -> None:
     assert not plan.has_all
 
 
-def test_who_is_under_way_paused_unknown_or_failed_is_not_asked_for() -> None:
+def test_partitions_in_flight_paused_unknown_or_failed_are_not_fetched() -> None:
     pending, paused, unknown, failed = queue(A), queue(B), queue(C, offset=None), queue(A)
     pending.ask()
     paused.is_paused = True
@@ -49,7 +49,7 @@ def test_who_is_under_way_paused_unknown_or_failed_is_not_asked_for() -> None:
     assert plan.send_at(RULE, 0.0) is None
 
 
-def test_who_met_an_error_is_asked_for_again_in_time() -> None:
+def test_a_partition_with_an_error_is_fetched_again_after_its_backoff() -> None:
     late, later = queue(A), queue(B)
     late.retry_later(late.ask(), 5.0)
     later.retry_later(later.ask(), 6.0)
@@ -58,13 +58,13 @@ def test_who_met_an_error_is_asked_for_again_in_time() -> None:
     assert plan_fetch([later, late], 5.5, with_caught_up=True).ready == [late]
 
 
-def test_nobody_who_has_run_out_waits_for_company() -> None:
+def test_an_empty_partition_is_fetched_at_once() -> None:
     plan = plan_fetch([queue(A), full(queue(B))], 0.0, with_caught_up=True)
 
     assert plan.send_at(RULE, 7.0) == 7.0
 
 
-def test_who_has_something_left_waits_for_company_for_a_while() -> None:
+def test_a_partition_with_records_left_waits_for_others_for_a_while() -> None:
     alone = plan_fetch([half_full(queue(A)), full(queue(B))], 0.0, with_caught_up=True)
     together = plan_fetch([half_full(queue(A)), half_full(queue(B))], 0.0, with_caught_up=True)
 
@@ -72,7 +72,7 @@ def test_who_has_something_left_waits_for_company_for_a_while() -> None:
     assert together.send_at(RULE, 7.0) == 7.0
 
 
-def test_beside_a_long_poll_only_those_are_asked_for_that_may_have_something() -> None:
+def test_beside_a_long_poll_only_partitions_that_may_have_records_are_fetched() -> None:
     caught_up, behind = queue(A), queue(B)
     fill(caught_up, b"", end=0)
 
@@ -80,7 +80,7 @@ def test_beside_a_long_poll_only_those_are_asked_for_that_may_have_something() -
     assert plan_fetch([caught_up, behind], 0.0, with_caught_up=True).ready == [caught_up, behind]
 
 
-def test_a_long_poll_without_everybody_is_short_at_first() -> None:
+def test_a_long_poll_without_all_partitions_is_short_at_first() -> None:
     rule = WaitRule(max_wait_ms=10)
 
     assert [rule.next_wait_ms(has_all=False) for _ in range(6)] == [1, 2, 4, 8, 10, 10]
@@ -90,7 +90,7 @@ def test_a_long_poll_without_everybody_is_short_at_first() -> None:
     assert rule.next_wait_ms(has_all=False) == 1
 
 
-def test_a_broker_that_must_not_wait_never_waits() -> None:
+def test_max_wait_zero_never_waits() -> None:
     rule = WaitRule(max_wait_ms=0)
 
     assert [rule.next_wait_ms(has_all=False) for _ in range(3)] == [0, 0, 0]

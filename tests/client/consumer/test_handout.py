@@ -1,4 +1,4 @@
-"""What was taken, what is in hand, and what has been handed out."""
+"""Records taken from queues, being processed, and returned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def holding(*taken: list[Record]) -> Handout:
     return handout
 
 
-def test_what_was_taken_at_once_is_in_hand_until_the_caller_comes_back() -> None:
+def test_records_polled_together_are_in_processing_until_the_next_call() -> None:
     handout = holding(records(A, 0, 2), records(B, 5, 2))
     assert offsets(handout.all_left(10)) == [0, 1, 5, 6]
 
@@ -37,7 +37,7 @@ def test_what_was_taken_at_once_is_in_hand_until_the_caller_comes_back() -> None
     assert handout.positions_in_hand() == {}
 
 
-def test_no_more_than_asked_for_and_the_rest_is_left() -> None:
+def test_at_most_the_requested_number_is_taken() -> None:
     handout = holding(records(A, 0, 3))
 
     assert offsets(handout.all_left(2)) == [0, 1]
@@ -46,7 +46,7 @@ def test_no_more_than_asked_for_and_the_rest_is_left() -> None:
     assert handout.positions_in_hand() == {A: 2}
 
 
-def test_only_the_last_one_is_in_hand_of_whoever_iterates() -> None:
+def test_only_the_last_record_is_in_processing_while_iterating() -> None:
     handout = holding(records(A, 0, 2), records(B, 5, 1))
     iterator = handout.iterate()
     assert handout.positions_in_hand() == {A: 0, B: 5}
@@ -58,7 +58,7 @@ def test_only_the_last_one_is_in_hand_of_whoever_iterates() -> None:
     assert handout.positions_left() == {B: 5}
 
 
-def test_whoever_asks_for_many_while_iterating_gets_what_is_left() -> None:
+def test_a_poll_while_iterating_returns_the_rest() -> None:
     handout = holding(records(A, 0, 3))
     iterator = handout.iterate()
     next(iterator)
@@ -67,7 +67,7 @@ def test_whoever_asks_for_many_while_iterating_gets_what_is_left() -> None:
     assert list(iterator) == []
 
 
-def test_records_of_a_partition_are_dropped_and_the_iteration_goes_on_with_the_others() -> None:
+def test_dropping_a_partition_continues_with_the_others() -> None:
     handout = holding(records(A, 0, 2), records(B, 5, 2))
     iterator = handout.iterate()
     next(iterator)
@@ -79,7 +79,7 @@ def test_records_of_a_partition_are_dropped_and_the_iteration_goes_on_with_the_o
     assert offsets(list(handout.iterate())) == [5, 6]
 
 
-def test_columns_are_in_hand_too() -> None:
+def test_columns_are_in_processing_too() -> None:
     handout = Handout()
     handout.columns({A: 7})
 
@@ -87,7 +87,7 @@ def test_columns_are_in_hand_too() -> None:
     assert handout.positions_in_hand() == {A: 7}
 
 
-def test_nothing_is_left_of_nothing() -> None:
+def test_an_empty_handout_has_nothing_left() -> None:
     handout: Any = Handout()
 
     assert not handout.has_left

@@ -1,4 +1,4 @@
-"""Many partitions as one sequence."""
+"""Merging partitions in timestamp order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def stamped(records: list[object]) -> list[tuple[int, int]]:
     return [(record.timestamp, record.partition) for record in records]  # type: ignore[attr-defined]
 
 
-def test_the_oldest_comes_first_whichever_partition_it_is_in() -> None:
+def test_the_oldest_record_of_all_partitions_comes_first() -> None:
     one, two = queue(A), queue(B)
     fill(one, batch(0, 3, timestamps=[10, 40, 50]), end=3)
     fill(two, batch(0, 3, timestamps=[20, 30, 60]), end=3)
@@ -36,7 +36,7 @@ def test_equal_timestamps_are_ordered_by_offset() -> None:
     assert [(record.partition, record.offset) for record in taken] == [(1, 0), (1, 1), (0, 5)]
 
 
-def test_a_partition_that_has_not_shown_its_next_record_is_waited_for() -> None:
+def test_a_partition_with_an_unknown_next_record_is_waited_for() -> None:
     one, two = queue(A), queue(B)
     fill(one, batch(0, 2, timestamps=[10, 30]), end=2)
     merge = OrderedMerge()
@@ -60,7 +60,7 @@ def test_a_partition_at_its_end_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("state", ["is_paused", "is_held_back", "is_failed"])
-def test_a_partition_that_is_held_up_holds_up_nobody(state: str) -> None:
+def test_a_paused_partition_does_not_block_the_others(state: str) -> None:
     one, two = queue(A), queue(B)
     fill(one, batch(0), end=1)
     setattr(two, state, True)
@@ -68,7 +68,7 @@ def test_a_partition_that_is_held_up_holds_up_nobody(state: str) -> None:
     assert len(OrderedMerge().take([one, two], 9)) == 1
 
 
-def test_no_more_than_asked_for_and_the_rest_later() -> None:
+def test_at_most_the_requested_number_is_merged() -> None:
     one, two = queue(A), queue(B)
     fill(one, batch(0, 3, timestamps=[1, 3, 5]), end=3)
     fill(two, batch(0, 3, timestamps=[2, 4, 6]), end=3)
@@ -81,7 +81,7 @@ def test_no_more_than_asked_for_and_the_rest_later() -> None:
     assert merge.position(A) is None
 
 
-def test_what_is_held_back_is_forgotten_with_its_partition() -> None:
+def test_buffered_records_are_dropped_with_their_partition() -> None:
     one, two = queue(A), queue(B)
     fill(one, batch(0, 2, timestamps=[10, 30]), end=2)
     merge = OrderedMerge()
@@ -93,7 +93,7 @@ def test_what_is_held_back_is_forgotten_with_its_partition() -> None:
     assert merge.position(A) is None
 
 
-def test_an_error_comes_after_what_was_merged_before_it() -> None:
+def test_an_error_is_raised_after_the_records_before_it() -> None:
     def refuse(data: bytes) -> bytes:
         if data == b"1":
             raise ValueError("not this one")

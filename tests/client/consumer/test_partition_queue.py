@@ -1,4 +1,4 @@
-"""One partition: where it is, what it has, and what it makes of answers."""
+"""The queue of one partition: position, buffers, and handling of fetch responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.core.errors import CorruptMessage, UnsupportedForMessageFormat
 from .making import A, answer, batch, fill, offsets, queue
 
 
-def test_records_are_handed_out_in_order_and_the_position_follows() -> None:
+def test_records_are_returned_in_order_and_advance_the_position() -> None:
     one = queue()
     assert fill(one, batch(0, 3) + batch(3, 2), end=5)
 
@@ -21,7 +21,7 @@ def test_records_are_handed_out_in_order_and_the_position_follows() -> None:
     assert one.take(10) == []
 
 
-def test_records_say_where_they_are_from() -> None:
+def test_records_have_topic_partition_and_offset() -> None:
     one = queue()
     fill(one, batch(0))
 
@@ -30,7 +30,7 @@ def test_records_say_where_they_are_from() -> None:
     assert (record.topic, record.partition, record.value) == ("t", 0, b"0")
 
 
-def test_the_next_fetch_begins_after_the_last_whole_batch() -> None:
+def test_the_next_fetch_starts_after_the_last_whole_batch() -> None:
     one = queue()
     fill(one, batch(0, 3) + batch(3, 2)[:-1])
 
@@ -38,7 +38,7 @@ def test_the_next_fetch_begins_after_the_last_whole_batch() -> None:
     assert offsets(one.take(10)) == [0, 1, 2]
 
 
-def test_a_fetch_from_the_middle_of_a_batch_hands_out_only_the_rest() -> None:
+def test_a_fetch_from_the_middle_of_a_batch_returns_only_the_rest() -> None:
     one = queue(offset=4)
     fill(one, batch(0, 6))
 
@@ -46,7 +46,7 @@ def test_a_fetch_from_the_middle_of_a_batch_hands_out_only_the_rest() -> None:
     assert one.fetch_offset == 6
 
 
-def test_a_batch_that_was_cut_is_asked_for_whole() -> None:
+def test_a_truncated_batch_is_fetched_with_its_full_size() -> None:
     one = queue(max_bytes=100)
     whole = batch(0, 50)
 
@@ -56,7 +56,7 @@ def test_a_batch_that_was_cut_is_asked_for_whole() -> None:
     assert one.max_bytes == 100
 
 
-def test_a_batch_that_was_cut_in_its_header_is_asked_for_with_twice_the_room() -> None:
+def test_a_batch_truncated_in_its_header_doubles_the_fetch_size() -> None:
     one = queue(max_bytes=30)
 
     fill(one, batch(0)[:30])
@@ -76,7 +76,7 @@ def test_there_is_room_until_all_buffers_are_full() -> None:
     assert one.has_room
 
 
-def test_a_buffer_that_ends_in_control_batches_is_emptied_by_its_last_record() -> None:
+def test_trailing_control_batches_are_consumed_with_the_last_record() -> None:
     one = queue(max_buffers=2)
     fill(one, batch(0) + batch(1, is_control=True, is_transactional=True, producer_id=1, producer_epoch=0))
     fill(one, batch(2))
@@ -86,7 +86,7 @@ def test_a_buffer_that_ends_in_control_batches_is_emptied_by_its_last_record() -
     assert one.position == 3
 
 
-def test_an_answer_from_before_a_seek_is_dropped() -> None:
+def test_a_response_from_before_a_seek_is_dropped() -> None:
     one = queue()
     era = one.ask()
     one.seek(7)
@@ -110,7 +110,7 @@ def test_an_error_from_before_a_seek_is_dropped() -> None:
     assert one.is_pending
 
 
-def test_a_seek_forgets_what_was_fetched() -> None:
+def test_a_seek_drops_fetched_records() -> None:
     one = queue()
     fill(one, batch(0, 3))
 
@@ -120,7 +120,7 @@ def test_a_seek_forgets_what_was_fetched() -> None:
     assert one.position == 1
 
 
-def test_an_offset_that_was_looked_up_counts_only_if_nobody_sought_meanwhile() -> None:
+def test_a_looked_up_offset_is_ignored_after_a_seek() -> None:
     one = queue(offset=None)
     assert one.needs_start
     era = one.era
@@ -133,7 +133,7 @@ def test_an_offset_that_was_looked_up_counts_only_if_nobody_sought_meanwhile() -
     assert (one.position, one.fetch_offset) == (8, 8)
 
 
-def test_what_is_here_is_handed_out_before_a_reset_takes_effect() -> None:
+def test_buffered_records_are_returned_before_a_reset() -> None:
     one = queue()
     fill(one, batch(0, 2))
     one.reset(one.ask())
@@ -146,7 +146,7 @@ def test_what_is_here_is_handed_out_before_a_reset_takes_effect() -> None:
 
 
 @pytest.mark.parametrize("state", ["is_paused", "is_held_back", "is_failed"])
-def test_nothing_is_handed_out_or_fetched_of_a_partition_that_is_held_up(state: str) -> None:
+def test_a_paused_partition_is_neither_fetched_nor_returned(state: str) -> None:
     one = queue()
     fill(one, batch(0))
 
@@ -158,7 +158,7 @@ def test_nothing_is_handed_out_or_fetched_of_a_partition_that_is_held_up(state: 
     assert offsets(one.take(1)) == [0]
 
 
-def test_lag_is_what_is_still_to_come() -> None:
+def test_lag_is_the_number_of_records_to_come() -> None:
     one = queue()
     assert one.lag is None
     fill(one, batch(0, 3), end=10)
@@ -167,7 +167,7 @@ def test_lag_is_what_is_still_to_come() -> None:
     assert one.lag == 8
 
 
-def test_the_lag_of_a_reader_of_committed_records_ends_at_the_last_stable_offset() -> None:
+def test_the_lag_with_read_committed_ends_at_the_last_stable_offset() -> None:
     one = queue(is_committed_only=True)
     fill(one, batch(0, 3), end=10, stable=3)
     one.take(3)
@@ -176,7 +176,7 @@ def test_the_lag_of_a_reader_of_committed_records_ends_at_the_last_stable_offset
     assert one.is_at_end
 
 
-def test_a_partition_is_at_its_end_when_nothing_is_left_of_it() -> None:
+def test_a_partition_is_at_its_end_when_all_records_are_returned() -> None:
     one = queue()
     assert not one.is_at_end
     fill(one, batch(0, 2), end=2)
@@ -186,10 +186,10 @@ def test_a_partition_is_at_its_end_when_nothing_is_left_of_it() -> None:
     assert one.is_at_end
 
 
-def test_nothing_in_an_answer_means_caught_up_only_at_the_end() -> None:
+def test_an_empty_response_means_caught_up_only_at_the_log_end() -> None:
     one = queue()
     fill(one, b"", end=5)
-    assert not one.is_caught_up  # the answer was full before it was this partition's turn
+    assert not one.is_caught_up  # the response was full before this partition's turn
     fill(one, batch(0, 5), end=5)
     fill(one, b"", end=5)
     assert one.is_caught_up
@@ -198,7 +198,7 @@ def test_nothing_in_an_answer_means_caught_up_only_at_the_end() -> None:
     assert not one.is_caught_up
 
 
-def test_aborted_records_are_not_handed_out_to_a_reader_of_committed_ones() -> None:
+def test_aborted_records_are_not_returned_with_read_committed() -> None:
     aborted = batch(0, 2, is_transactional=True, producer_id=9, producer_epoch=0, base_sequence=0)
     one = queue(is_committed_only=True)
     fill(one, aborted + batch(2), end=3, aborted=[(9, 0)])
@@ -209,7 +209,7 @@ def test_aborted_records_are_not_handed_out_to_a_reader_of_committed_ones() -> N
     assert offsets(two.take(5)) == [0, 1, 2]
 
 
-def test_the_position_passes_over_records_that_are_not_handed_out() -> None:
+def test_the_position_advances_past_filtered_records() -> None:
     aborted = batch(0, 2, is_transactional=True, producer_id=9, producer_epoch=0, base_sequence=0)
     one = queue(is_committed_only=True)
     fill(one, aborted, end=2, aborted=[(9, 0)])
@@ -218,7 +218,7 @@ def test_the_position_passes_over_records_that_are_not_handed_out() -> None:
     assert one.position == 2
 
 
-def test_a_record_that_cannot_be_read_is_named_by_the_position() -> None:
+def test_an_error_has_the_offset_of_the_unreadable_record() -> None:
     one = queue(value_deserializer=lambda data: 1 // int(data))
     fill(one, batch(5))
     one.seek(5)
@@ -237,7 +237,7 @@ def test_a_record_that_cannot_be_read_is_named_by_the_position() -> None:
     assert offsets(bad.take(3)) == [7]
 
 
-def test_damage_after_the_first_batch_is_found_when_it_is_reached() -> None:
+def test_a_corrupt_later_batch_is_reported_when_reached() -> None:
     one = queue()
     damaged = bytearray(batch(1))
     damaged[16] = 9
@@ -256,7 +256,7 @@ def test_old_message_formats_are_refused() -> None:
         fill(queue(), bytes(old))
 
 
-def test_a_checksum_is_looked_at_unless_it_is_not_to_be() -> None:
+def test_checksums_are_validated_unless_disabled() -> None:
     damaged = bytearray(batch(0))
     damaged[-2] ^= 1
     checking, trusting = queue(), queue(check_crcs=False)
@@ -268,7 +268,7 @@ def test_a_checksum_is_looked_at_unless_it_is_not_to_be() -> None:
         checking.take(1)
 
 
-def test_a_retriable_error_is_waited_out_and_forgotten() -> None:
+def test_a_retriable_error_is_retried_after_a_backoff() -> None:
     one = queue()
     one.retry_later(one.ask(), 12.5)
     assert (one.failures, one.not_before, one.is_pending) == (1, 12.5, False)
@@ -278,7 +278,7 @@ def test_a_retriable_error_is_waited_out_and_forgotten() -> None:
     assert one.failures == 0
 
 
-def test_a_buffer_is_handed_out_as_it_is_from_where_it_is_new() -> None:
+def test_a_whole_buffer_is_returned_with_the_offset_of_its_first_new_record() -> None:
     one = queue(offset=1)
     data = batch(0, 3)
     fill(one, data)
@@ -291,7 +291,7 @@ def test_a_buffer_is_handed_out_as_it_is_from_where_it_is_new() -> None:
     assert not one.has_records
 
 
-def test_part_of_a_buffer_can_be_passed_over() -> None:
+def test_part_of_a_buffer_can_be_skipped() -> None:
     one = queue()
     first, second = batch(0, 3), batch(3, 2)
     fill(one, first + second)
@@ -304,7 +304,7 @@ def test_part_of_a_buffer_can_be_passed_over() -> None:
 
 
 @pytest.mark.parametrize(("share", "is_copied"), [(1, False), (20, True)])
-def test_a_small_part_of_an_answer_does_not_keep_all_of_it_in_memory(share: int, is_copied: bool) -> None:
+def test_a_small_part_of_a_response_does_not_keep_it_in_memory(share: int, is_copied: bool) -> None:
     records = batch(0)
     frame = bytearray(records * share)
     one = queue()
@@ -314,5 +314,5 @@ def test_a_small_part_of_an_answer_does_not_keep_all_of_it_in_memory(share: int,
     assert (bytes(one.first_buffer[0]), one.first_buffer[0].obj is not frame) == (records, is_copied)
 
 
-def test_a_queue_says_where_it_is() -> None:
+def test_the_repr_of_a_queue_shows_its_position() -> None:
     assert repr(PartitionQueue(A, Reading())) == "<t-0 at None, 0 buffers, next fetch from None>"

@@ -1,4 +1,4 @@
-"""Where a consumer reads: seeks, resets, pauses, and how far behind it is."""
+"""Positions of a consumer: seek, reset, pause, lag."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def delete_before(raw: RawClient, at: TopicPartition, offset: int) -> None:
 
 
 @pytest.mark.parametrize("offset", range(10))
-def test_reading_begins_anywhere_also_in_the_middle_of_a_batch(servers: str, at: TopicPartition, offset: int) -> None:
+def test_reading_starts_at_any_offset_even_inside_a_batch(servers: str, at: TopicPartition, offset: int) -> None:
     async def scenario() -> None:
         async with consuming(servers) as consumer:
             await consumer.assign([at])
@@ -131,7 +131,7 @@ def test_a_paused_partition_is_not_read_and_loses_nothing(servers: str, raw: Raw
     run(scenario())
 
 
-def test_latest_begins_with_what_is_written_from_now_on(servers: str, raw: RawClient, at: TopicPartition) -> None:
+def test_latest_starts_with_new_records(servers: str, raw: RawClient, at: TopicPartition) -> None:
     async def scenario() -> None:
         async with consuming(servers, at.topic, auto_offset_reset="latest") as consumer:
             assert await consumer.position(at) == 10
@@ -141,7 +141,7 @@ def test_latest_begins_with_what_is_written_from_now_on(servers: str, raw: RawCl
     run(scenario())
 
 
-def test_without_a_policy_there_has_to_be_an_offset(servers: str, at: TopicPartition) -> None:
+def test_without_a_reset_policy_a_missing_offset_is_an_error(servers: str, at: TopicPartition) -> None:
     async def scenario() -> None:
         async with consuming(servers, at.topic, auto_offset_reset="none") as consumer:
             with pytest.raises(OffsetOutOfRange, match=r"has no valid offset.*seek"):
@@ -153,7 +153,7 @@ def test_without_a_policy_there_has_to_be_an_offset(servers: str, at: TopicParti
     run(scenario())
 
 
-def test_an_offset_that_is_gone_is_left_to_the_policy(servers: str, raw: RawClient, at: TopicPartition) -> None:
+def test_an_offset_out_of_range_is_reset_by_policy(servers: str, raw: RawClient, at: TopicPartition) -> None:
     delete_before(raw, at, 7)
 
     async def scenario(policy: str) -> list[bytes]:
@@ -172,7 +172,7 @@ def test_an_offset_that_is_gone_is_left_to_the_policy(servers: str, raw: RawClie
         run(scenario("none"))
 
 
-def test_messages_that_are_here_already_are_handed_out_though_the_log_begins_later_now(
+def test_buffered_messages_are_returned_after_the_log_start_moved_past_them(
     servers: str, raw: RawClient, at: TopicPartition
 ) -> None:
     async def scenario() -> None:
@@ -188,7 +188,7 @@ def test_messages_that_are_here_already_are_handed_out_though_the_log_begins_lat
     run(scenario())
 
 
-def test_offsets_are_found_by_time_and_at_both_ends(servers: str, raw: RawClient, name: str) -> None:
+def test_offsets_are_looked_up_by_time_and_at_both_ends(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name, partitions=2)
     first, second = TopicPartition(name, 0), TopicPartition(name, 1)
     for time_ms in (1000, 2000, 3000):

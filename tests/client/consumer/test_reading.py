@@ -1,4 +1,4 @@
-"""Reading from a broker: what comes, in which order, and when."""
+"""Reading from a real broker: records, order, latency."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("codec", range(5))
-def test_records_come_as_they_were_written(servers: str, raw: RawClient, name: str, codec: int, loop: str) -> None:
+def test_records_are_read_as_written(servers: str, raw: RawClient, name: str, codec: int, loop: str) -> None:
     create_topic(raw, name)
     builder = BatchBuilder(codec)
     builder.append(1700, b"key", b"value", [("header", b"1"), ("null", None)])
@@ -62,7 +62,7 @@ def test_all_partitions_are_read_and_each_in_order(servers: str, raw: RawClient,
     run(scenario())
 
 
-def test_a_consumer_is_iterated_over_and_goes_on_where_it_stopped(servers: str, raw: RawClient, name: str) -> None:
+def test_iteration_continues_where_it_stopped(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name)
     produce(raw, name, *(b"%d" % number for number in range(10)))
     at = TopicPartition(name, 0)
@@ -85,9 +85,7 @@ def test_a_consumer_is_iterated_over_and_goes_on_where_it_stopped(servers: str, 
     run(scenario())
 
 
-def test_a_poll_gives_no_more_than_was_asked_for_and_nothing_after_its_timeout(
-    servers: str, raw: RawClient, name: str
-) -> None:
+def test_a_poll_returns_at_most_max_records_or_nothing_at_its_timeout(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name)
     produce(raw, name, *(b"%d" % number for number in range(5)))
 
@@ -159,7 +157,7 @@ def test_a_batch_larger_than_a_buffer_is_delivered(servers: str, raw: RawClient,
     run(scenario())
 
 
-def test_partitions_that_are_added_later_are_read_from_their_beginning(servers: str, raw: RawClient, name: str) -> None:
+def test_partitions_added_later_are_read_from_the_beginning(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name)
 
     async def scenario() -> None:
@@ -177,7 +175,7 @@ def test_partitions_that_are_added_later_are_read_from_their_beginning(servers: 
     run(scenario())
 
 
-def test_topics_are_read_by_pattern_those_created_later_too(servers: str, raw: RawClient, name: str) -> None:
+def test_a_pattern_also_matches_topics_created_later(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, f"{name}-a")
     produce(raw, f"{name}-a", b"a")
 
@@ -193,7 +191,7 @@ def test_topics_are_read_by_pattern_those_created_later_too(servers: str, raw: R
     run(scenario())
 
 
-def test_another_subscription_takes_the_place_of_the_first(servers: str, raw: RawClient, name: str) -> None:
+def test_another_subscription_replaces_the_first(servers: str, raw: RawClient, name: str) -> None:
     for topic in ("a", "b"):
         create_topic(raw, f"{name}-{topic}")
         produce(raw, f"{name}-{topic}", b"1", b"2")
@@ -233,7 +231,7 @@ def test_an_unknown_partition_cannot_be_assigned(servers: str, raw: RawClient, n
     run(scenario())
 
 
-def test_what_is_assigned_again_goes_on_where_it_is(servers: str, raw: RawClient, name: str) -> None:
+def test_a_reassigned_partition_keeps_its_position(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name, partitions=2)
     for partition in range(2):
         produce(raw, name, b"0", b"1", partition=partition)
@@ -298,7 +296,7 @@ def test_a_poll_that_is_cancelled_loses_nothing(servers: str, raw: RawClient, na
             for number in range(20):
                 await asyncio.to_thread(produce, raw, name, b"%d" % number)
                 poll = asyncio.create_task(consumer.poll(1))
-                for _ in range(number):  # cancelled at another point each time
+                for _ in range(number):  # cancelled at a different point each time
                     await asyncio.sleep(0)
                 poll.cancel()
                 with suppress(asyncio.CancelledError):
@@ -309,9 +307,7 @@ def test_a_poll_that_is_cancelled_loses_nothing(servers: str, raw: RawClient, na
     run(scenario())
 
 
-def test_closing_wakes_whoever_waits_and_the_consumer_is_of_no_more_use(
-    servers: str, raw: RawClient, name: str
-) -> None:
+def test_closing_wakes_waiting_calls_and_ends_the_consumer(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name)
 
     async def scenario() -> None:
@@ -330,7 +326,7 @@ def test_closing_wakes_whoever_waits_and_the_consumer_is_of_no_more_use(
     run(scenario())
 
 
-def test_two_may_close_a_consumer_at_the_same_time(servers: str, raw: RawClient, name: str) -> None:
+def test_a_consumer_can_be_closed_twice_concurrently(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name)
 
     async def scenario() -> None:
@@ -342,7 +338,7 @@ def test_two_may_close_a_consumer_at_the_same_time(servers: str, raw: RawClient,
     run(scenario())
 
 
-def test_a_consumer_starts_when_it_is_first_asked_for_records(servers: str, raw: RawClient, name: str) -> None:
+def test_a_consumer_starts_at_its_first_poll(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name)
     produce(raw, name, b"1")
 
@@ -374,7 +370,7 @@ def test_consumers_of_one_client_do_not_wait_for_each_other(servers: str, raw: R
     run(scenario())
 
 
-def test_many_shards_are_read_in_the_order_of_time(servers: str, raw: RawClient, name: str) -> None:
+def test_many_partitions_are_read_in_timestamp_order(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name, partitions=3)
     for number in range(60):
         send_batch(raw, name, batch(b"%d" % number, timestamp_ms=1000 + number), partition=(number * 7) % 3)

@@ -1,4 +1,4 @@
-"""Who is served next, and what becomes of errors."""
+"""Which partition is next, and how errors are raised."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_partitions_take_turns() -> None:
     ]
 
 
-def test_one_call_takes_from_as_many_as_it_needs() -> None:
+def test_one_call_takes_from_as_many_partitions_as_needed() -> None:
     queues = [queue(at) for at in (A, B)]
     for each in queues:
         fill(each, batch(0, 2))
@@ -49,7 +49,7 @@ def test_one_call_takes_from_as_many_as_it_needs() -> None:
     assert places(line_of(*queues).take(10)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_who_has_nothing_is_not_in_the_line() -> None:
+def test_an_empty_partition_is_not_in_the_queue() -> None:
     empty, full = queue(A), queue(B)
     fill(full, batch(0))
     ready = line_of(empty, full)
@@ -59,7 +59,7 @@ def test_who_has_nothing_is_not_in_the_line() -> None:
     assert ready.first() is None
 
 
-def test_who_is_paused_in_the_line_is_passed_over_and_comes_back() -> None:
+def test_a_paused_partition_is_skipped_and_returns_when_resumed() -> None:
     one = queue(A)
     fill(one, batch(0))
     ready = line_of(one)
@@ -73,7 +73,7 @@ def test_who_is_paused_in_the_line_is_passed_over_and_comes_back() -> None:
     assert places(ready.take(9)) == [(0, 0)]
 
 
-def test_room_for_more_is_told() -> None:
+def test_a_partition_with_room_notifies_the_fetcher() -> None:
     told: list[PartitionQueue] = []
     ready = ReadyQueues(told.append)
     one = queue(A, max_buffers=2)
@@ -87,7 +87,7 @@ def test_room_for_more_is_told() -> None:
     assert told == [one]
 
 
-def test_an_error_is_raised_once_and_the_others_go_on() -> None:
+def test_an_error_is_raised_once_and_the_others_continue() -> None:
     bad, good = queue(A, value_deserializer=int, offset=0), queue(B)
     fill(bad, batch(0))
     damaged = bytearray(batch(0))
@@ -104,7 +104,7 @@ def test_an_error_is_raised_once_and_the_others_go_on() -> None:
     assert ready.take(9) == []
 
 
-def test_a_deserializer_that_fails_is_named_with_its_record() -> None:
+def test_a_deserializer_error_names_the_record() -> None:
     def refuse(data: bytes) -> bytes:
         if data == b"1":
             raise ValueError("not this one")
@@ -122,7 +122,7 @@ def test_a_deserializer_that_fails_is_named_with_its_record() -> None:
     assert one.position == 1
 
 
-def test_records_that_come_before_an_error_are_given_first() -> None:
+def test_records_before_an_error_are_returned_first() -> None:
     good, bad = queue(A), queue(B, value_deserializer=lambda _: 1 // 0)
     fill(good, batch(0, 2))
     fill(bad, batch(0))

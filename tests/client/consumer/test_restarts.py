@@ -1,4 +1,4 @@
-"""A broker that is killed while it is read from."""
+"""Broker kills while a consumer reads."""
 
 from __future__ import annotations
 

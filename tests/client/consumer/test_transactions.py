@@ -1,4 +1,4 @@
-"""What a reader of committed records does not see."""
+"""Filtering of aborted transactions with read_committed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def seen(batches: bytes, *aborted: tuple[int, int]) -> list[int]:
     return offsets(list(RecordReader(without_aborted(memoryview(batches), transactions))))
 
 
-def test_nothing_is_copied_where_nothing_was_aborted() -> None:
+def test_without_aborted_transactions_nothing_is_copied() -> None:
     batches = memoryview(of(1, 0) + end(1, 1, is_commit=True))
 
     assert without_aborted(batches, ()) is batches
 
 
-def test_the_batches_of_an_aborted_transaction_are_left_out() -> None:
+def test_batches_of_an_aborted_transaction_are_filtered() -> None:
     assert seen(of(1, 0, 2) + batch(2) + of(1, 3) + end(1, 4, is_commit=False) + batch(5), (1, 0)) == [2, 5]
 
 
@@ -42,7 +42,7 @@ def test_the_next_transaction_of_the_same_producer_may_be_committed() -> None:
     assert seen(batches, (1, 0)) == [2]
 
 
-def test_an_earlier_one_may_have_been_committed() -> None:
+def test_an_earlier_transaction_may_be_committed() -> None:
     batches = of(1, 0) + end(1, 1, is_commit=True) + of(1, 2) + end(1, 3, is_commit=False)
 
     assert seen(batches, (1, 2)) == [0]
@@ -55,7 +55,7 @@ def test_transactions_of_several_producers_overlap() -> None:
     assert seen(batches, (1, 0), (2, 4)) == [1]
 
 
-def test_a_transaction_that_began_before_the_fetch_is_known_by_its_first_offset() -> None:
+def test_an_aborted_transaction_that_started_before_the_fetch_is_filtered() -> None:
     assert seen(of(1, 7) + end(1, 8, is_commit=False) + of(1, 9), (1, 2)) == [9]
 
 

@@ -1,4 +1,4 @@
-"""What a consumer makes of leaders that move, answers that are wrong, and errors."""
+"""Leader changes, malformed responses and errors in a consumer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ RETRIABLE = [
 
 
 @pytest.mark.parametrize("code", RETRIABLE, ids=str)
-def test_an_error_that_passes_is_got_over_in_silence(code: ErrorCode) -> None:
+def test_a_transient_error_is_retried_silently(code: ErrorCode) -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 3))
         leader.refusals = [code, code]
@@ -86,7 +86,7 @@ def test_a_partition_is_followed_to_its_new_leader() -> None:
 
 
 @pytest.mark.parametrize("refusal", [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER], ids=str)
-def test_a_partition_that_moves_while_a_fetch_is_under_way_is_followed_when_that_ends(refusal: ErrorCode) -> None:
+def test_a_partition_that_moves_during_a_fetch_is_followed_afterwards(refusal: ErrorCode) -> None:
     async def scenario() -> None:
         old, new = FakeLeader(batch(0, 2)), FakeLeader(batch(0, 2), batch(2, 2), node_id=1)
         async with reading(old, new) as consumer:
@@ -112,7 +112,7 @@ def test_a_partition_that_moves_while_a_fetch_is_under_way_is_followed_when_that
     run(scenario())
 
 
-def test_a_broken_connection_is_made_anew_and_nothing_comes_twice() -> None:
+def test_a_broken_connection_is_reopened_and_nothing_is_read_twice() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 2))
         async with reading(leader) as consumer:
@@ -126,7 +126,7 @@ def test_a_broken_connection_is_made_anew_and_nothing_comes_twice() -> None:
     run(scenario())
 
 
-def test_a_topic_that_is_gone_is_said_once_and_read_again_if_it_comes_back() -> None:
+def test_a_deleted_topic_is_reported_once_and_read_again_if_re_created() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 1))
         async with reading(leader) as consumer:
@@ -144,7 +144,7 @@ def test_a_topic_that_is_gone_is_said_once_and_read_again_if_it_comes_back() -> 
     run(scenario())
 
 
-def test_a_topic_that_is_gone_before_its_first_offset_was_found_is_said_too() -> None:
+def test_a_topic_deleted_before_its_first_offset_lookup_is_reported() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 1))
         leader.list_refusals = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
@@ -158,7 +158,7 @@ def test_a_topic_that_is_gone_before_its_first_offset_was_found_is_said_too() ->
     run(scenario())
 
 
-def test_a_broker_that_does_not_know_a_topic_yet_is_given_time() -> None:
+def test_a_topic_unknown_for_a_short_time_is_not_an_error() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 1))
         leader.refusals = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 4
@@ -168,7 +168,7 @@ def test_a_broker_that_does_not_know_a_topic_yet_is_given_time() -> None:
     run(scenario())
 
 
-def test_what_is_forbidden_is_said_once_and_tried_again_after_a_seek() -> None:
+def test_an_authorization_error_is_raised_once_and_retried_after_a_seek() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 1))
         leader.refusals = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
@@ -182,7 +182,7 @@ def test_what_is_forbidden_is_said_once_and_tried_again_after_a_seek() -> None:
     run(scenario())
 
 
-def test_an_offset_out_of_range_is_looked_up_again_by_the_policy() -> None:
+def test_an_offset_out_of_range_is_reset_by_lookup() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 2))
         async with reading(leader) as consumer:
@@ -209,7 +209,7 @@ def test_without_a_policy_an_offset_out_of_range_is_raised() -> None:
     run(scenario())
 
 
-def test_a_lookup_of_the_first_offset_is_tried_again() -> None:
+def test_the_first_offset_lookup_is_retried() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 2))
         leader.list_refusals = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH]
@@ -240,7 +240,7 @@ def test_a_fetch_that_fails_as_a_whole_is_sent_again() -> None:
     run(scenario())
 
 
-def test_damage_is_raised_once_and_can_be_skipped() -> None:
+def test_a_corrupt_batch_is_raised_once_and_can_be_skipped() -> None:
     damaged = bytearray(batch(2))
     damaged[-2] ^= 1
 
@@ -258,7 +258,7 @@ def test_damage_is_raised_once_and_can_be_skipped() -> None:
     run(scenario())
 
 
-def test_bytes_that_are_no_batch_are_raised_once() -> None:
+def test_bytes_that_are_not_a_batch_are_raised_once() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 1))
         leader.refusals = [
@@ -275,7 +275,7 @@ def test_bytes_that_are_no_batch_are_raised_once() -> None:
     run(scenario())
 
 
-def test_a_broker_that_cuts_batches_is_asked_for_more() -> None:
+def test_a_truncated_batch_is_fetched_again_with_a_larger_size() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 100), batch(100, 2))
         async with reading(leader, consumer_max_bytes=10) as consumer:
@@ -284,7 +284,7 @@ def test_a_broker_that_cuts_batches_is_asked_for_more() -> None:
     run(scenario())
 
 
-def test_only_what_was_committed_is_read() -> None:
+def test_only_committed_records_are_read() -> None:
     async def scenario(isolation: str) -> list[int]:
         leader = FakeLeader(
             of(1, 0, 2), of(2, 2), batch(3), end(1, 4, is_commit=False), of(1, 5), end(2, 6, is_commit=True),
@@ -300,7 +300,7 @@ def test_only_what_was_committed_is_read() -> None:
     assert run(scenario("read_uncommitted")) == [0, 1, 2, 3, 5, 8]
 
 
-def test_a_position_passes_over_what_was_aborted() -> None:
+def test_the_position_advances_past_aborted_records() -> None:
     async def scenario() -> None:
         leader = FakeLeader(of(1, 0, 2), end(1, 2, is_commit=False))
         leader.aborted = [AbortedTransaction(producer_id=1, first_offset=0)]
@@ -333,7 +333,7 @@ def test_a_consumer_reads_from_the_replica_that_its_leader_names() -> None:
     run(scenario())
 
 
-def test_a_broker_that_is_too_old_is_said_to_be() -> None:
+def test_an_unsupported_old_broker_is_reported() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0, 2))
         leader.versions = {**ALL_VERSIONS, FETCH.key: (0, 1)}
@@ -344,7 +344,7 @@ def test_a_broker_that_is_too_old_is_said_to_be() -> None:
     run(scenario())
 
 
-def test_a_throttled_consumer_waits_as_long_as_it_was_told() -> None:
+def test_a_throttled_consumer_waits_for_throttle_time_ms() -> None:
     async def scenario() -> None:
         leader = FakeLeader(batch(0))
         async with reading(leader) as consumer:

@@ -1,4 +1,4 @@
-"""Members of a group, each in a separate task, and what they got together."""
+"""Members of a group, each in a separate task, and the records they received."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SESSION_MS: Final = 1000
 
 
 def broker(**groups: int) -> ottla.Broker:
-    """One that allows short sessions."""
+    """A broker that allows short session timeouts."""
     config = GroupConfig(**({"min_session_timeout_ms": SESSION_MS} | groups))
     return ottla.Broker(settings=Settings(net=NetConfig(port=0), groups=config))
 
@@ -72,7 +72,7 @@ class Crew:
         await member.stop()
 
     async def produce(self, numbers: Iterable[int]) -> None:
-        """Record by record around the partitions."""
+        """Produce records round-robin over the partitions."""
         async with Client(self.servers) as client, client.producer() as producer:
             for number in numbers:
                 at = self.partitions[number % len(self.partitions)]
@@ -88,13 +88,13 @@ class Crew:
                 await self.changed.wait_for(is_over)
         except TimeoutError:
             shares = [sorted(map(str, member.assignment)) for member in self.members]
-            raise AssertionError(f"{what} did not come about: {shares}, {len(self.received)} received") from None
+            raise AssertionError(f"{what} did not happen: {shares}, {len(self.received)} received") from None
         for member in self.members:
             if member.error is not None:
                 raise member.error
 
     async def settle(self) -> None:
-        """Until every partition belongs to one member, and all have their share."""
+        """Wait until every partition has one owner and all members have a share."""
         low, more = divmod(len(self.partitions), len(self.members))
 
         def is_settled() -> bool:
@@ -114,7 +114,7 @@ class Crew:
             return {at: found.offset for at, found in (await watcher.committed(*self.partitions)).items()}
 
     async def history(self) -> dict[TopicPartition, list[int]]:
-        """Every commit that the group ever made, from the broker's own records."""
+        """Every commit of the group, read from __consumer_offsets."""
         found: dict[TopicPartition, list[int]] = {at: [] for at in self.partitions}
         async with Client(self.servers) as client, client.consumer(auto_offset_reset="earliest") as reader:
             places = [TopicPartition(TOPIC, index) for index in await client.partitions(TOPIC)]
@@ -130,14 +130,14 @@ class Crew:
 
 
 class Worker:
-    """Polls until it is told to stop."""
+    """Polls until told to stop."""
 
     def __init__(self, crew: Crew, options: dict[str, Any]) -> None:
         self.error: Exception | None = None
         self.assignment: frozenset[TopicPartition] = frozenset()
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
-        """While it is cleared, the application hangs when it has got records."""
+        """While cleared, the application hangs after receiving records."""
         self._crew = crew
         self._client = Client(crew.servers, metadata_max_age_ms=200)
         self._options = options

@@ -1,4 +1,4 @@
-"""Who gets what. That Java gives the same is tested where there is a Java (interop/test_assignors_like_java.py)."""
+"""Assignors. interop/test_assignors_like_java.py compares them with Java's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _member(name: str, *topics: str, rack: str = "", instance_id: str | None = N
 
 
 def _had(assignor: Assignor, member: Member, share: list[TopicPartition], generation: int) -> Member:
-    """The member as it joins again."""
+    """The member when it rejoins with these partitions."""
     return replace(
         member,
         owned=tuple(share) if assignor.is_cooperative else (),
@@ -42,13 +42,13 @@ def _short(shares: Shares) -> dict[str, list[str]]:
 
 
 def _rebalance(assignor: Assignor, members: list[Member], layout: Layout, shares: Shares, generation: int) -> Shares:
-    """As often as it takes until nothing is to be given up first."""
+    """Rebalance until nothing has to be revoked first."""
     for step in range(3):
         joining = [_had(assignor, one, shares.get(one.id, []), generation + step) for one in members]
         shares = assignor.assign(joining, layout)
         if sum(map(len, shares.values())) == sum(map(len, layout.values())):
             return shares
-    raise AssertionError("it did not end")
+    raise AssertionError("the rebalance did not finish")
 
 
 def test_range_gives_runs_of_each_topic_and_the_first_members_one_more() -> None:
@@ -60,12 +60,12 @@ def test_range_gives_runs_of_each_topic_and_the_first_members_one_more() -> None
     }
 
 
-def test_range_puts_static_members_first_by_their_instance() -> None:
+def test_range_orders_static_members_first_by_instance_id() -> None:
     members = [_member("a", "t"), _member("z", "t", instance_id="1"), _member("y", "t", instance_id="2")]
     assert _short(ASSIGNORS["range"].assign(members, _layout(t=4))) == {"z": ["t0", "t1"], "y": ["t2"], "a": ["t3"]}
 
 
-def test_range_matches_racks_and_keeps_topics_that_are_alike_together() -> None:
+def test_range_matches_racks_and_co_partitions_topics() -> None:
     layout = {topic: [frozenset({rack}) for rack in ("x", "y", "x", "y")] for topic in ("t", "u")}
     members = [_member("a", "t", "u", rack="y"), _member("b", "t", "u", rack="x")]
     assert _short(ASSIGNORS["range"].assign(members, layout)) == {
@@ -74,7 +74,7 @@ def test_range_matches_racks_and_keeps_topics_that_are_alike_together() -> None:
     }
 
 
-def test_round_robin_deals_all_topics_in_one_go() -> None:
+def test_round_robin_deals_the_partitions_of_all_topics_in_turn() -> None:
     members = [_member("a", "t", "u"), _member("b", "u")]
     assert _short(ASSIGNORS["roundrobin"].assign(members, _layout(t=2, u=3))) == {
         "a": ["t0", "t1", "u1"],
@@ -83,7 +83,7 @@ def test_round_robin_deals_all_topics_in_one_go() -> None:
 
 
 @EACH_STICKY
-def test_sticky_moves_no_more_than_it_must_when_a_member_joins(assignor: Assignor) -> None:
+def test_sticky_moves_as_few_partitions_as_possible_when_a_member_joins(assignor: Assignor) -> None:
     layout = _layout(t=6)
     first = [_member("a", "t"), _member("b", "t")]
     before = assignor.assign(first, layout)
@@ -106,26 +106,26 @@ def test_sticky_leaves_others_alone_when_a_member_leaves(assignor: Assignor) -> 
 
 
 @EACH_STICKY
-def test_sticky_evens_out_what_different_subscriptions_allow(assignor: Assignor) -> None:
+def test_sticky_balances_within_different_subscriptions(assignor: Assignor) -> None:
     members = [_member("a", "t"), _member("b", "t", "u"), _member("c", "t", "u", "v")]
     shares = assignor.assign(members, _layout(t=1, u=2, v=3))
     assert _short(shares) == {"a": ["t0"], "b": ["u0", "u1"], "c": ["v0", "v1", "v2"]}
 
 
-def test_cooperative_sticky_gives_nobody_what_another_still_has() -> None:
+def test_cooperative_sticky_assigns_no_partition_that_another_still_owns() -> None:
     assignor = ASSIGNORS["cooperative-sticky"]
     owner = _had(assignor, _member("a", "t"), [TopicPartition("t", index) for index in range(4)], 1)
     assert _short(assignor.assign([owner, _member("b", "t")], _layout(t=4))) == {"a": ["t0", "t1"], "b": []}
 
 
-def test_cooperative_sticky_believes_neither_of_two_that_claim_one_partition() -> None:
+def test_cooperative_sticky_ignores_two_claims_to_one_partition() -> None:
     assignor = ASSIGNORS["cooperative-sticky"]
     claimed = [TopicPartition("t", 0)]
     members = [_had(assignor, _member(name, "t"), claimed, 3) for name in "ab"]
     assert all(claimed[0] not in share for share in assignor.assign(members, _layout(t=2)).values())
 
 
-def test_cooperative_sticky_believes_the_newer_of_two_claims() -> None:
+def test_cooperative_sticky_accepts_the_newer_of_two_claims() -> None:
     assignor = ASSIGNORS["cooperative-sticky"]
     claimed = [TopicPartition("t", 0)]
     members = [_had(assignor, _member("a", "t"), claimed, 3), _had(assignor, _member("b", "t"), claimed, 4)]
@@ -134,26 +134,26 @@ def test_cooperative_sticky_believes_the_newer_of_two_claims() -> None:
 
 @pytest.mark.parametrize("user_data", [b"?", b"\0\0\0\7nonsense", b""])
 @EACH_STICKY
-def test_user_data_of_somebody_else_is_no_claim(assignor: Assignor, user_data: bytes) -> None:
+def test_foreign_user_data_is_ignored(assignor: Assignor, user_data: bytes) -> None:
     members = [replace(_member("a", "t"), user_data=user_data), _member("b", "t")]
     assert _short(assignor.assign(members, _layout(t=2))) == {"a": ["t0"], "b": ["t1"]}
 
 
 @EACH_STICKY
-def test_partitions_that_are_gone_are_not_given_again(assignor: Assignor) -> None:
+def test_deleted_partitions_are_not_assigned_again(assignor: Assignor) -> None:
     member = _had(assignor, _member("a", "t"), [TopicPartition("t", 7), TopicPartition("gone", 0)], 1)
     assert _short(assignor.assign([member], _layout(t=1))) == {"a": ["t0"]}
 
 
 @EACH_ASSIGNOR
-def test_a_topic_that_does_not_exist_is_given_to_nobody(assignor: Assignor) -> None:
+def test_an_unknown_topic_is_not_assigned(assignor: Assignor) -> None:
     assert assignor.assign([_member("a", "t", "nowhere")], _layout(t=1)) == {"a": [TopicPartition("t", 0)]}
     assert assignor.assign([_member("a", "nowhere"), _member("b")], {}) == {"a": [], "b": []}
 
 
 @EACH_ASSIGNOR
 @given(seed=st.integers(0, 2**32))
-def test_every_wanted_partition_goes_to_one_member_that_wants_it(assignor: Assignor, seed: int) -> None:
+def test_every_subscribed_partition_goes_to_one_subscriber(assignor: Assignor, seed: int) -> None:
     pick = random.Random(seed)
     layout = _layout(**{f"t{number}": pick.randint(1, 9) for number in range(pick.randint(1, 4))})
     members = [
@@ -171,7 +171,7 @@ def test_every_wanted_partition_goes_to_one_member_that_wants_it(assignor: Assig
 
 @EACH_STICKY
 @given(seed=st.integers(0, 2**32))
-def test_sticky_ends_even_and_then_moves_nothing(assignor: Assignor, seed: int) -> None:
+def test_sticky_becomes_balanced_and_then_moves_nothing(assignor: Assignor, seed: int) -> None:
     pick = random.Random(seed)
     layout = _layout(**{f"t{number}": pick.randint(1, 9) for number in range(pick.randint(1, 3))})
     members = [_member(f"m{number}", *layout) for number in range(pick.randint(2, 6))]

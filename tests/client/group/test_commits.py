@@ -24,7 +24,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Coordinator:
-    """Answers each commit with what stands next in `answers`; what is done meanwhile may be a callable there."""
+    """Answers each commit with the next item of `answers`; a callable there runs in between."""
 
     patience_s = 0.01
 
@@ -70,7 +70,7 @@ def test_a_commit_carries_the_generation_it_is_made_in() -> None:
     run(scenario())
 
 
-def test_a_commit_of_what_is_not_owned_is_refused_and_not_sent() -> None:
+def test_a_commit_for_an_unowned_partition_is_refused_and_not_sent() -> None:
     async def scenario() -> None:
         scene = Scene()
         with pytest.raises(CommitFailed, match="t-1, which this member does not own"):
@@ -83,7 +83,7 @@ def test_a_commit_of_what_is_not_owned_is_refused_and_not_sent() -> None:
     run(scenario())
 
 
-def test_a_commit_that_a_rebalance_outran_is_sent_again_in_the_new_generation() -> None:
+def test_a_commit_overtaken_by_a_rebalance_is_resent_in_the_new_generation() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.coordinator.answers = [lambda: scene.enter(2, P0), ErrorCode.ILLEGAL_GENERATION]
@@ -93,7 +93,7 @@ def test_a_commit_that_a_rebalance_outran_is_sent_again_in_the_new_generation() 
     run(scenario())
 
 
-def test_a_commit_waits_for_a_join_that_is_under_way() -> None:
+def test_a_commit_waits_for_a_join_in_progress() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.joined.clear()
@@ -121,7 +121,7 @@ def test_a_commit_does_not_wait_for_ever_for_a_join() -> None:
     run(scenario())
 
 
-def test_a_commit_is_not_sent_again_for_a_partition_that_was_somebody_elses_meanwhile() -> None:
+def test_a_commit_is_not_resent_for_a_partition_lost_in_between() -> None:
     async def scenario() -> None:
         scene = Scene()
 
@@ -148,7 +148,7 @@ def test_a_commit_that_the_group_refuses_fails(code: ErrorCode) -> None:
     run(scenario())
 
 
-def test_other_errors_are_the_callers() -> None:
+def test_other_errors_are_raised_to_the_caller() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.coordinator.answers = [ErrorCode.OFFSET_METADATA_TOO_LARGE]
@@ -158,7 +158,7 @@ def test_other_errors_are_the_callers() -> None:
     run(scenario())
 
 
-def test_positions_are_committed_once_and_only_those_asked_for() -> None:
+def test_requested_positions_are_committed_once() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.enter(1, P0, P1)
@@ -171,7 +171,7 @@ def test_positions_are_committed_once_and_only_those_asked_for() -> None:
     run(scenario())
 
 
-def test_a_position_is_committed_again_after_the_partition_was_away() -> None:
+def test_a_position_is_committed_again_after_the_partition_was_lost() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.reached = {P0: Committed(3)}
@@ -184,7 +184,7 @@ def test_a_position_is_committed_again_after_the_partition_was_away() -> None:
     run(scenario())
 
 
-def test_a_failed_automatic_commit_is_logged_and_tried_again_the_next_time(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_automatic_commit_is_logged_and_retried_at_the_next_interval(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.reached = {P0: Committed(3)}
@@ -198,7 +198,7 @@ def test_a_failed_automatic_commit_is_logged_and_tried_again_the_next_time(caplo
     assert "automatic commit for group 'g' failed" in caplog.text
 
 
-def test_nothing_is_committed_by_itself_unless_that_is_wanted() -> None:
+def test_nothing_is_committed_automatically_unless_enabled() -> None:
     async def scenario() -> None:
         scene = Scene(auto_commit=False)
         scene.reached = {P0: Committed(3)}

@@ -1,4 +1,4 @@
-"""A coordinator that is killed while its group reads."""
+"""A coordinator killed while its group reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_a_group_goes_on_after_its_coordinator_was_killed(tmp_path: Path, assignor: str) -> None:
+def test_a_group_continues_after_its_coordinator_was_killed(tmp_path: Path, assignor: str) -> None:
     async def scenario(server: Server) -> None:
         async with Crew(server.address, "work", 4, assignors=(assignor,)) as group:
             await group.hire()

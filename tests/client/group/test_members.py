@@ -21,7 +21,7 @@ EACH_ASSIGNOR = pytest.mark.parametrize("assignor", ["range", "roundrobin", "sti
 
 
 class Diary:
-    """What a listener was told, in order."""
+    """The calls of a rebalance listener, in order."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, frozenset[TopicPartition]]] = []
@@ -60,7 +60,7 @@ def test_members_share_the_partitions_and_get_each_record_once(assignor: str, me
 
 
 @EACH_ASSIGNOR
-def test_no_record_is_left_out_while_members_come_go_and_vanish(assignor: str) -> None:
+def test_no_record_is_skipped_while_members_join_leave_and_crash(assignor: str) -> None:
     async def scenario() -> None:
         async with crew(assignors=(assignor,), session_timeout_ms=SESSION_MS) as group:
             first = await group.hire()
@@ -83,7 +83,7 @@ def test_no_record_is_left_out_while_members_come_go_and_vanish(assignor: str) -
     run(scenario())
 
 
-def test_a_cooperative_member_keeps_reading_what_it_keeps_when_another_joins() -> None:
+def test_a_cooperative_member_keeps_reading_retained_partitions_when_another_joins() -> None:
     async def scenario() -> None:
         diary = Diary()
         async with crew(assignors=("cooperative-sticky",)) as group:
@@ -97,7 +97,7 @@ def test_a_cooperative_member_keeps_reading_what_it_keeps_when_another_joins() -
     run(scenario())
 
 
-def test_an_eager_member_gives_up_everything_when_another_joins() -> None:
+def test_an_eager_member_revokes_everything_when_another_joins() -> None:
     async def scenario() -> None:
         diary = Diary()
         async with crew(assignors=("range",)) as group:
@@ -110,7 +110,7 @@ def test_an_eager_member_gives_up_everything_when_another_joins() -> None:
     run(scenario())
 
 
-def test_nothing_is_taken_from_an_application_that_is_at_work() -> None:
+def test_no_partition_is_revoked_while_the_application_processes_records() -> None:
     async def scenario() -> None:
         diary = Diary()
         async with crew(assignors=("range",), partitions=2) as group:
@@ -131,7 +131,7 @@ def test_nothing_is_taken_from_an_application_that_is_at_work() -> None:
     run(scenario())
 
 
-def test_one_who_is_away_for_too_long_loses_its_partitions_and_comes_back() -> None:
+def test_a_member_beyond_max_poll_interval_loses_its_partitions_and_rejoins() -> None:
     async def scenario() -> None:
         diary = Diary()
         async with crew(assignors=("range",), partitions=2, auto_commit=False) as group:
@@ -141,7 +141,7 @@ def test_one_who_is_away_for_too_long_loses_its_partitions_and_comes_back() -> N
             await group.produce(range(10))
             await group.receive(1)
             await group.hire()
-            await group.until(lambda: len(group.members[1].assignment) == 2, "the heir has everything")
+            await group.until(lambda: len(group.members[1].assignment) == 2, "the other member has everything")
             assert diary.told() == [("assigned", 2), ("lost", 2)]
             with pytest.raises(CommitFailed, match="max_poll_interval_ms"):
                 await slow.consumer.commit(dict.fromkeys(group.partitions, 5))
@@ -152,7 +152,7 @@ def test_one_who_is_away_for_too_long_loses_its_partitions_and_comes_back() -> N
     run(scenario())
 
 
-def test_a_commit_for_a_partition_of_somebody_else_is_refused() -> None:
+def test_a_commit_for_another_members_partition_is_refused() -> None:
     async def scenario() -> None:
         async with crew(partitions=2, auto_commit=False) as group:
             first, second = await group.hire(), await group.hire()
@@ -166,7 +166,7 @@ def test_a_commit_for_a_partition_of_somebody_else_is_refused() -> None:
     run(scenario())
 
 
-def test_a_commit_that_is_not_waited_for_arrives_too() -> None:
+def test_an_asynchronous_commit_arrives() -> None:
     async def scenario() -> None:
         async with crew(partitions=1, auto_commit=False) as group:
             member = await group.hire()
@@ -180,7 +180,7 @@ def test_a_commit_that_is_not_waited_for_arrives_too() -> None:
     run(scenario())
 
 
-def test_automatic_commits_come_while_reading_and_go_up_to_what_is_done() -> None:
+def test_automatic_commits_while_reading_cover_processed_records() -> None:
     async def scenario() -> None:
         async with crew(partitions=1) as group:
             member = await group.hire()
@@ -198,7 +198,7 @@ def test_automatic_commits_come_while_reading_and_go_up_to_what_is_done() -> Non
     run(scenario())
 
 
-def test_topics_that_match_a_pattern_are_read_when_they_are_created() -> None:
+def test_a_new_topic_that_matches_a_pattern_is_read() -> None:
     async def scenario() -> None:
         with broker() as running:
             servers = running.bootstrap_servers
@@ -232,7 +232,7 @@ def test_another_subscription_brings_other_partitions() -> None:
     run(scenario())
 
 
-def test_partitions_that_are_added_to_a_topic_are_shared_out() -> None:
+def test_partitions_added_to_a_topic_are_assigned() -> None:
     async def scenario() -> None:
         async with crew(partitions=2) as group:
             await group.hire()
@@ -259,7 +259,7 @@ def test_a_listener_may_seek_before_anything_is_delivered() -> None:
     run(scenario())
 
 
-def test_a_listener_may_commit_before_its_partitions_go() -> None:
+def test_a_listener_may_commit_before_its_partitions_are_revoked() -> None:
     async def scenario() -> None:
         async with crew(partitions=2, auto_commit=False) as group:
             first = await group.hire(
@@ -273,7 +273,7 @@ def test_a_listener_may_commit_before_its_partitions_go() -> None:
     run(scenario())
 
 
-def test_a_listener_that_fails_ends_the_membership_and_the_application_hears_of_it() -> None:
+def test_a_failing_listener_ends_the_membership_and_its_error_is_raised() -> None:
     async def scenario() -> None:
         def fail(_: object) -> None:
             raise KeyError("no such shelf")
@@ -288,7 +288,7 @@ def test_a_listener_that_fails_ends_the_membership_and_the_application_hears_of_
     run(scenario())
 
 
-def test_two_members_of_one_name_do_not_live_side_by_side() -> None:
+def test_a_second_member_with_the_same_instance_id_fences_the_first() -> None:
     async def scenario() -> None:
         async with crew(partitions=2) as group:
             old = await group.hire(group_instance_id="same")
@@ -307,7 +307,7 @@ def test_two_members_of_one_name_do_not_live_side_by_side() -> None:
     run(scenario())
 
 
-def test_a_static_member_that_returns_has_the_same_partitions_and_others_notice_nothing() -> None:
+def test_a_returning_static_member_keeps_its_partitions_without_a_rebalance() -> None:
     async def scenario() -> None:
         diary = Diary()
         async with crew() as group:

@@ -1,4 +1,4 @@
-"""Our members beside those of other Python clients in one group."""
+"""Ottla's consumers and those of other Python clients in one group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = 8
 
-# The others have races; kafka-python forgets sockets.
+# The other clients have races, and kafka-python leaks sockets.
 pytestmark = [pytest.mark.flaky(reruns=2), pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 

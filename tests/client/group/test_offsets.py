@@ -1,4 +1,4 @@
-"""Commits and committed offsets at a coordinator: in every version, and where it moves or never answers."""
+"""Offset commit and fetch in every version, and with a coordinator that moves or never answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class GroupBroker(FakeBroker):
-    """A coordinator that keeps what is committed, and says first what stands in `refusals`."""
+    """A coordinator that stores commits, after answering with the errors in `refusals`."""
 
     def __init__(self, commit_version: int = OFFSET_COMMIT.last, fetch_version: int = OFFSET_FETCH.last) -> None:
         versions = {OFFSET_COMMIT.key: (2, commit_version), OFFSET_FETCH.key: (1, fetch_version)}
@@ -108,7 +108,7 @@ async def offsets_at(broker: GroupBroker, request_timeout_ms: int = 5000) -> Asy
 
 
 @pytest.mark.parametrize("version", range(OFFSET_COMMIT.first, OFFSET_COMMIT.last + 1))
-def test_a_commit_is_made_in_every_version_that_names_topics(version: int) -> None:
+def test_a_commit_works_in_every_version_that_names_topics(version: int) -> None:
     async def scenario() -> None:
         broker = GroupBroker(commit_version=version)
         async with offsets_at(broker) as offsets:
@@ -139,7 +139,7 @@ def test_committed_offsets_are_read_in_every_version_that_names_topics(version: 
     "refusal",
     [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REBALANCE_IN_PROGRESS, None],
 )
-def test_what_may_pass_is_tried_again(refusal: ErrorCode | None) -> None:
+def test_a_transient_error_is_retried(refusal: ErrorCode | None) -> None:
     async def scenario() -> None:
         broker = GroupBroker()
         async with offsets_at(broker) as offsets:
@@ -153,7 +153,7 @@ def test_what_may_pass_is_tried_again(refusal: ErrorCode | None) -> None:
     run(scenario())
 
 
-def test_what_does_not_pass_is_raised_when_the_time_is_up() -> None:
+def test_a_persistent_retriable_error_is_raised_at_the_timeout() -> None:
     async def scenario() -> None:
         broker = GroupBroker()
         async with offsets_at(broker, request_timeout_ms=50) as offsets:
@@ -167,7 +167,7 @@ def test_what_does_not_pass_is_raised_when_the_time_is_up() -> None:
     run(scenario())
 
 
-def test_what_will_not_pass_is_raised_at_once() -> None:
+def test_a_fatal_error_is_raised_at_once() -> None:
     async def scenario() -> None:
         broker = GroupBroker()
         async with offsets_at(broker) as offsets:
@@ -181,7 +181,7 @@ def test_what_will_not_pass_is_raised_at_once() -> None:
     run(scenario())
 
 
-def test_who_commits_is_asked_before_each_attempt() -> None:
+def test_the_committer_is_looked_up_before_each_attempt() -> None:
     async def scenario() -> None:
         broker = GroupBroker()
         generations = iter([1, 2])

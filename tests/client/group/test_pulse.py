@@ -1,4 +1,4 @@
-"""When a heartbeat is due, and when the application has been away for too long."""
+"""When a heartbeat is due, and when the application exceeds its poll interval."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_an_application_that_waits_for_messages_is_never_overdue() -> None:
     assert pulse.due(1_000_000) is Due.HEARTBEAT
 
 
-def test_an_application_that_stays_away_is_overdue() -> None:
+def test_an_application_that_does_not_poll_is_overdue() -> None:
     pulse = Pulse(CONFIG, now=0)
     pulse.poll_begins()
     pulse.poll_ends(5, is_busy=True)
@@ -37,11 +37,11 @@ def test_an_application_that_stays_away_is_overdue() -> None:
     assert pulse.due(15) is Due.NOTHING
 
 
-def test_an_application_that_never_asks_is_overdue_too() -> None:
+def test_an_application_that_never_polls_is_overdue_too() -> None:
     assert Pulse(CONFIG, now=0).due(10) is Due.POLL_OVERDUE
 
 
-def test_an_application_is_busy_from_when_it_got_messages_until_it_asks_for_more() -> None:
+def test_an_application_is_busy_from_receiving_messages_until_its_next_poll() -> None:
     pulse = Pulse(CONFIG, now=0)
     assert not pulse.is_busy
     pulse.poll_begins()

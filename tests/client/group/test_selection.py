@@ -1,4 +1,4 @@
-"""Which topics a member wants, and what there is of them."""
+"""The subscription of a member, and the matching topics."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ VIEW = _view(
 )  # fmt: skip
 
 
-def test_named_topics_are_wanted_even_before_they_exist() -> None:
+def test_named_topics_are_subscribed_even_before_they_exist() -> None:
     selection = Selection(["orders-eu", "later"])
     assert selection.named == selection.topics(VIEW) == {"orders-eu", "later"}
     assert selection.wants("later")
     assert not selection.wants("orders-us")
 
 
-def test_a_pattern_stands_for_the_topics_whose_whole_name_matches() -> None:
+def test_a_pattern_must_match_the_whole_topic_name() -> None:
     selection = Selection(pattern="orders-.*")
     assert selection.named is None
     assert selection.topics(VIEW) == {"orders-eu", "orders-us"}
@@ -54,14 +54,14 @@ def test_topics_and_a_pattern_exclude_each_other() -> None:
         Selection(pattern="(")
 
 
-def test_the_layout_has_the_racks_of_each_partition_and_no_topic_that_is_not_there() -> None:
+def test_the_layout_has_the_racks_of_each_partition_and_only_existing_topics() -> None:
     assert layout(VIEW, ["orders-us", "orders-eu", "orders-gone", "later"]) == {
         "orders-eu": [{"rack-a", "rack-b"}, {"rack-b"}],
         "orders-us": [frozenset()],
     }
 
 
-def test_a_group_wants_what_any_of_its_members_wants() -> None:
+def test_a_groups_subscription_is_the_union_of_its_members() -> None:
     members = [Member(id="a", topics=frozenset({"t"})), Member(id="b", topics=frozenset({"t", "u"}))]
     assert wanted_by(members) == {"t", "u"}
     assert wanted_by([]) == frozenset()

@@ -1,4 +1,4 @@
-"""What each answer of a coordinator means to a member."""
+"""How a member reacts to each response of its coordinator."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _subscription(state: MemberState, *topics: str) -> Subscription:
     return decode_subscription(state.join_request(topics).protocols[0].metadata)
 
 
-def test_a_member_joins_with_what_its_configuration_says() -> None:
+def test_a_member_joins_with_its_configuration() -> None:
     state = _state(replace(CONFIG, group_instance_id="static", session_timeout_ms=7000, max_poll_interval_ms=8000))
     request = state.join_request(["b", "a"], "it begins")
 
@@ -94,7 +94,7 @@ def test_a_member_joins_with_what_its_configuration_says() -> None:
     assert _subscription(state, "b", "a") == Subscription(topics=("a", "b"), generation_id=-1, rack_id="r")
 
 
-def test_a_member_joins_again_with_the_id_that_the_coordinator_gave_it() -> None:
+def test_a_member_rejoins_with_the_member_id_from_the_coordinator() -> None:
     state = _state()
     required = _joined(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="me", generation_id=-1)
     assert state.joined(required) is Outcome.AGAIN
@@ -109,7 +109,7 @@ def test_a_joined_member_is_in_its_generation() -> None:
     assert (heartbeat.group_id, heartbeat.generation_id, heartbeat.member_id) == ("g", 4, "me")
 
 
-def test_the_leader_hands_out_the_shares_and_others_hand_out_none() -> None:
+def test_only_the_leader_sends_assignments() -> None:
     state = _state()
     state.joined(_joined(leader="me"))
     assert state.is_leader
@@ -129,7 +129,7 @@ def test_a_group_that_agrees_on_an_unknown_assignor_is_refused() -> None:
     assert refused.value.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_an_eager_member_gives_up_everything_before_it_joins() -> None:
+def test_an_eager_member_revokes_everything_before_it_joins() -> None:
     state = _stable(_state(), P0, P1)
     assert state.to_give_up(_anything) == {P0, P1}
     state.gave_up({P0, P1})
@@ -137,7 +137,7 @@ def test_an_eager_member_gives_up_everything_before_it_joins() -> None:
     assert _subscription(state, "t").owned_partitions == ()
 
 
-def test_a_cooperative_member_keeps_what_it_still_wants_and_says_so() -> None:
+def test_a_cooperative_member_keeps_subscribed_partitions_and_reports_them() -> None:
     state = _stable(_cooperative(), P0, P1, generation=3)
     assert state.to_give_up(_anything) == frozenset()
     assert state.to_give_up(lambda topic: topic != "t") == {P0, P1}
@@ -146,30 +146,30 @@ def test_a_cooperative_member_keeps_what_it_still_wants_and_says_so() -> None:
     assert subscription.generation_id == 3
 
 
-def test_a_cooperative_member_learns_what_to_give_up_and_what_is_new() -> None:
+def test_a_cooperative_member_learns_revoked_and_new_partitions() -> None:
     state = _stable(_cooperative(), P0, P1)
     state.joined(_joined(generation_id=2, protocol_name="cooperative-sticky"))
     assert state.synced(_synced(P1, P2), _anything) == Change(revoked=frozenset({P0}), added=frozenset({P2}))
 
 
-def test_one_that_knows_an_eager_assignor_too_is_eager() -> None:
+def test_a_member_with_an_eager_assignor_is_eager() -> None:
     assert not _state(replace(CONFIG, assignors=("cooperative-sticky", "range"))).is_cooperative
 
 
-def test_an_assignment_for_topics_that_are_not_wanted_any_more_is_not_taken() -> None:
+def test_an_assignment_of_unsubscribed_topics_is_ignored() -> None:
     state = _state()
     state.joined(_joined())
     change = state.synced(_synced(P0), lambda topic: topic == "other")
     assert change == Change(frozenset(), frozenset(), is_wrong=True)
 
 
-def test_a_member_that_the_leader_left_out_has_nothing() -> None:
+def test_a_member_without_an_assignment_has_no_partitions() -> None:
     state = _state()
     state.joined(_joined())
     assert state.synced(SyncGroupResponse(error_code=0, assignment=b""), _anything) == Change(frozenset(), frozenset())
 
 
-def test_a_sticky_member_remembers_what_it_had_even_after_it_gave_it_up() -> None:
+def test_a_sticky_member_reports_its_previous_partitions_even_after_revocation() -> None:
     state = _state(replace(CONFIG, assignors=("sticky",)))
     assert _subscription(state, "t").user_data is None
     state.joined(_joined(generation_id=5, protocol_name="sticky"))
@@ -182,14 +182,14 @@ def test_a_sticky_member_remembers_what_it_had_even_after_it_gave_it_up() -> Non
 
 
 @EACH_STEP
-def test_a_rebalance_means_to_join_again_and_to_keep_what_is_owned(step: str) -> None:
+def test_a_rebalance_makes_a_member_rejoin_with_its_partitions(step: str) -> None:
     state = _stable(_cooperative(), P0)
     assert _answer(state, step, ErrorCode.REBALANCE_IN_PROGRESS) is Outcome.AGAIN
     assert (state.generation, state.member_id, state.owned) == (1, "me", {P0})
 
 
 @EACH_STEP
-def test_an_unknown_member_has_lost_everything_and_begins_anew(step: str) -> None:
+def test_an_unknown_member_loses_everything_and_joins_as_a_new_one(step: str) -> None:
     state = _stable(_cooperative(), P0)
     assert _answer(state, step, ErrorCode.UNKNOWN_MEMBER_ID) is Outcome.LOST
     assert state.is_lost
@@ -198,7 +198,7 @@ def test_an_unknown_member_has_lost_everything_and_begins_anew(step: str) -> Non
 
 
 @EACH_STEP
-def test_an_old_generation_is_lost_and_the_id_is_kept(step: str) -> None:
+def test_an_illegal_generation_loses_everything_and_keeps_the_member_id(step: str) -> None:
     state = _stable(_state(), P0)
     assert _answer(state, step, ErrorCode.ILLEGAL_GENERATION) is Outcome.LOST
     assert state.is_lost
@@ -207,7 +207,7 @@ def test_an_old_generation_is_lost_and_the_id_is_kept(step: str) -> None:
 
 @EACH_STEP
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
-def test_another_coordinator_is_looked_for(step: str, code: ErrorCode) -> None:
+def test_a_moved_coordinator_is_looked_up_again(step: str, code: ErrorCode) -> None:
     state = _stable(_state(), P0)
     assert _answer(state, step, code) is Outcome.ELSEWHERE
     assert not state.is_lost
@@ -215,7 +215,7 @@ def test_another_coordinator_is_looked_for(step: str, code: ErrorCode) -> None:
 
 @EACH_STEP
 @pytest.mark.parametrize("code", [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT])
-def test_what_may_pass_is_tried_later(step: str, code: ErrorCode) -> None:
+def test_a_transient_error_is_retried_later(step: str, code: ErrorCode) -> None:
     assert _answer(_stable(_state(), P0), step, code) is Outcome.LATER
 
 
@@ -231,12 +231,12 @@ def test_what_may_pass_is_tried_later(step: str, code: ErrorCode) -> None:
         (12345, BrokerError),
     ],
 )
-def test_what_will_not_pass_is_raised(step: str, code: int, error: type[BrokerError]) -> None:
+def test_a_fatal_error_is_raised(step: str, code: int, error: type[BrokerError]) -> None:
     with pytest.raises(error, match="group 'g'"):
         _answer(_stable(_state(), P0), step, code)
 
 
-def test_a_partition_is_known_by_the_generation_that_brought_it() -> None:
+def test_a_partition_is_tagged_with_the_generation_that_assigned_it() -> None:
     state = _stable(_cooperative(), P0)
     _stable(state, P0, P1, generation=2)
     assert (state.owned_since(P0), state.owned_since(P1), state.owned_since(P2)) == (1, 2, None)
@@ -245,14 +245,14 @@ def test_a_partition_is_known_by_the_generation_that_brought_it() -> None:
     assert (state.owned_since(P0), state.owned_since(P1)) == (4, 2)
 
 
-def test_one_who_leaves_says_who_and_why() -> None:
+def test_a_leaving_member_sends_its_id_and_the_reason() -> None:
     request = _stable(_state()).leave_request("enough")
     assert (request.group_id, request.member_id) == ("g", "me")
     [identity] = request.members
     assert (identity.member_id, identity.group_instance_id, identity.reason) == ("me", None, "enough")
 
 
-def test_the_leader_reads_every_subscription_and_a_broken_one_wants_nothing() -> None:
+def test_a_malformed_subscription_counts_as_empty() -> None:
     told = Subscription(topics=("t",), user_data=b"u", owned_partitions=by_topic([P1]), generation_id=6, rack_id="near")
     members = members_of(
         _joined(

@@ -1,4 +1,4 @@
-"""A producer's view of a cluster that does as a test tells it."""
+"""A fake cluster for producers, scripted by tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUICK = {"backoff_first_ms": 1, "backoff_max_ms": 5, "leader_election_retry_ms":
 
 
 class Leader(FakeBroker):
-    """Takes what is produced into `logs`, in order of sequence, unless `refuse` says otherwise."""
+    """Appends produced batches to `logs` in order of sequence, unless `refuse` says otherwise."""
 
     def __init__(self, node_id: int = 0) -> None:
         super().__init__({ProduceRequest: self._produce, InitProducerIdRequest: _identify}, node_id=node_id)
@@ -37,7 +37,7 @@ class Leader(FakeBroker):
         """Of each produce request: topic, partition and number of records."""
         self.stamps: list[tuple[int, int, int]] = []
         self.refusals: list[int | PartitionProduceResponse] = []
-        """What to answer to the next batches instead of taking them."""
+        """Errors to answer to the next batches instead of appending them."""
         self.arrivals: asyncio.Queue[ProduceRequest] = asyncio.Queue()
         self.before_answer: Callable[[ProduceRequest], Any] | None = None
 
@@ -80,7 +80,7 @@ def _identify(_request: InitProducerIdRequest) -> InitProducerIdResponse:
 async def producing(
     *leaders: Leader, partitions: int = 1, client: dict[str, Any] | None = None, **options: Any
 ) -> AsyncIterator[Producer[bytes, bytes]]:
-    """A producer to these brokers, of which the first leads every partition of the topic "t"."""
+    """A producer for these brokers; the first leads every partition of topic "t"."""
     async with serving(*leaders):
         for leader in leaders:
             leader.topics["t"] = topic("t", leaders=(leaders[0].node_id,) * partitions)

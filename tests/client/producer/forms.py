@@ -1,4 +1,4 @@
-"""The accumulator in both of its forms: as it was compiled, and its source run as plain Python."""
+"""The accumulator in both forms: compiled, and its source run as plain Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _load_uncompiled() -> ModuleType:
 
 def load() -> dict[str, ModuleType]:
     uncompiled = [form for form in load_forms() if form.name == "uncompiled"]
-    assert uncompiled, "the records that it is built of are there in both forms"
+    assert uncompiled, "its records exist in both forms"
     forms = {"uncompiled": _load_uncompiled()}
     return {"compiled": compiled, **forms} if compiled.IS_COMPILED else forms
 

@@ -1,4 +1,4 @@
-"""A partition without a network: records go in, batches are taken, and a test says what the broker answers."""
+"""A partition queue without a network: tests append records, take batches and supply the broker's responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rules(*, is_idempotent: bool = True, max_in_flight: int = 5) -> QueueRules:
 
 
 class Partition:
-    """One partition of the topic "t", its clock, and what was heard of it."""
+    """One partition of topic "t", its clock, and its outcomes."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Partition:
         return self.accumulator.append(self.topic, 0, 1000, None, value)
 
     def seal(self, *values: bytes) -> Batch:
-        """A separate batch with these records, which counts as full."""
+        """Add a separate batch of these records that counts as full."""
         for value in values:
             self.append(value)
         self.accumulator.seal(self.filling)
@@ -76,7 +76,7 @@ class Partition:
         return batch
 
     def introduce(self) -> None:
-        """Have a first batch acknowledged, so that the broker knows us."""
+        """Acknowledge a first batch, so that more than one may be in flight."""
         self.seal(b"first")
         self.queue.acknowledged(self.take(), 0, -1)
 

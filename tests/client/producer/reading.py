@@ -1,4 +1,4 @@
-"""What is in a partition, as librdkafka reads it."""
+"""The contents of a partition, read by librdkafka."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Stored(NamedTuple):
 
 
 def read_all(servers: str, topic: str, partition: int = 0) -> list[Stored]:
-    """Every record, from the first to the end as it is now."""
+    """Every record from the first to the current end."""
     options = {"bootstrap.servers": servers, "group.id": "reading", "enable.partition.eof": True}
     consumer = Consumer({**options, "enable.auto.commit": False, "check.crcs": True})
     consumer.assign([TopicPartition(topic, partition, 0)])
@@ -26,7 +26,7 @@ def read_all(servers: str, topic: str, partition: int = 0) -> list[Stored]:
     try:
         while True:
             message = consumer.poll(PATIENCE_S)
-            assert message is not None, f"{topic}-{partition} does not come to its end"
+            assert message is not None, f"{topic}-{partition} never ends"
             error = message.error()
             if error is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error

@@ -1,4 +1,4 @@
-"""Records into open batches, in both forms of the code that does it."""
+"""The accumulator: records in open batches, compiled and uncompiled."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Topic:
         return self.accumulator.append(self.buffers, partition, timestamp, key, value)
 
 
-def test_records_share_a_batch_and_know_their_place_in_it(form: ModuleType) -> None:
+def test_records_share_a_batch_and_know_their_index(form: ModuleType) -> None:
     partition = Partition(form)
 
     first, second = partition.append(b"a"), partition.append(b"b")
@@ -57,7 +57,7 @@ def test_records_share_a_batch_and_know_their_place_in_it(form: ModuleType) -> N
     assert values(partition.queue.filling.batch) == [b"a", b"b"]
 
 
-def test_the_loop_is_woken_when_a_batch_begins_and_when_it_is_full(form: ModuleType) -> None:
+def test_the_sender_is_woken_when_a_batch_is_opened_and_when_it_is_full(form: ModuleType) -> None:
     partition = Partition(form, max_bytes=1024)
 
     partition.append(b"x" * 500)
@@ -71,7 +71,7 @@ def test_the_loop_is_woken_when_a_batch_begins_and_when_it_is_full(form: ModuleT
     assert partition.filling.batch.count == 1
 
 
-def test_without_room_nothing_is_added_until_a_batch_is_given_back(form: ModuleType) -> None:
+def test_without_room_nothing_is_added_until_a_batch_is_released(form: ModuleType) -> None:
     partition = Partition(form, max_bytes=1024, buffers=2)
     assert all(partition.append(b"x" * 900) for _ in range(2))
 
@@ -82,7 +82,7 @@ def test_without_room_nothing_is_added_until_a_batch_is_given_back(form: ModuleT
     assert partition.append(b"small") is not None
 
 
-def test_a_record_larger_than_a_batch_may_be_is_refused_and_harms_nobody(form: ModuleType) -> None:
+def test_a_record_larger_than_a_batch_is_refused_without_side_effects(form: ModuleType) -> None:
     partition = Partition(form, max_bytes=1024)
     partition.append(b"before")
 
@@ -95,7 +95,7 @@ def test_a_record_larger_than_a_batch_may_be_is_refused_and_harms_nobody(form: M
 
 
 @pytest.mark.parametrize("bad", ["text", 7, ["list"]], ids=str)
-def test_what_is_not_bytes_is_refused_and_harms_nobody(form: ModuleType, bad: Any) -> None:
+def test_a_value_that_is_not_bytes_is_refused_without_side_effects(form: ModuleType, bad: Any) -> None:
     partition = Partition(form)
 
     with pytest.raises(TypeError, match="keys and values must be bytes or None"):
@@ -112,7 +112,7 @@ def test_a_timestamp_must_be_a_whole_number(form: ModuleType) -> None:
         Topic(form, 1).append(timestamp=1 << 63)
 
 
-def test_without_a_timestamp_a_record_is_from_now(form: ModuleType) -> None:
+def test_a_record_without_a_timestamp_gets_the_current_time(form: ModuleType) -> None:
     import time
 
     before = time.time_ns() // 1_000_000
@@ -123,7 +123,7 @@ def test_without_a_timestamp_a_record_is_from_now(form: ModuleType) -> None:
 
 
 @given(key=st.binary(max_size=20), partitions=st.integers(1, 50))
-def test_a_key_goes_where_every_client_puts_it(form: ModuleType, key: bytes, partitions: int) -> None:
+def test_a_key_is_partitioned_as_by_every_client(form: ModuleType, key: bytes, partitions: int) -> None:
     topic = Topic(form, partitions)
 
     assert topic.append(key).batch.partition == partition_of(key, partitions)
@@ -152,7 +152,7 @@ def test_records_without_a_key_leave_a_partition_without_room(form: ModuleType) 
     assert [topic.append(value=b"x" * 900) for _ in range(2)].count(None) == 1
 
 
-def test_an_explicit_partition_is_obeyed_whatever_the_key(form: ModuleType) -> None:
+def test_an_explicit_partition_overrides_the_key(form: ModuleType) -> None:
     topic = Topic(form, 9)
 
     assert [topic.append(b"same key", partition=i).batch.partition for i in range(9)] == list(range(9))
@@ -164,7 +164,7 @@ def test_a_partition_that_does_not_exist_is_refused(form: ModuleType, partition:
         Topic(form, 3).append(partition=partition)
 
 
-def test_a_partitioner_of_your_own_is_asked_once_for_each_record(form: ModuleType) -> None:
+def test_a_custom_partitioner_is_called_once_for_each_record(form: ModuleType) -> None:
     asked: list[tuple[bytes | None, int]] = []
 
     def partitioner(key: bytes | None, partitions: int) -> int:
@@ -179,12 +179,12 @@ def test_a_partitioner_of_your_own_is_asked_once_for_each_record(form: ModuleTyp
 
 
 @pytest.mark.parametrize("choice", [3, -1])
-def test_a_partitioner_that_chooses_what_does_not_exist_is_told_so(form: ModuleType, choice: int) -> None:
+def test_a_partitioner_that_returns_an_unknown_partition_is_an_error(form: ModuleType, choice: int) -> None:
     with pytest.raises(ValueError, match=f"the partitioner returned {choice}; t has 3 partitions"):
         Topic(form, 3, lambda _key, _partitions: choice).append()
 
 
-def test_a_batch_from_elsewhere_comes_after_what_was_appended_before(form: ModuleType) -> None:
+def test_an_added_batch_comes_after_earlier_records(form: ModuleType) -> None:
     partition, other = Partition(form), Partition(form)
     partition.append(b"before")
 
@@ -217,7 +217,7 @@ def test_many_threads_may_append_at_once(form: ModuleType) -> None:
         assert mine == [b"%d %d" % (i, j) for j in range(500)]
 
 
-def test_a_delivery_gives_the_place_of_its_record(form: ModuleType) -> None:
+def test_a_delivery_has_partition_and_offset(form: ModuleType) -> None:
     partition = Partition(form)
     _, second = partition.append(), partition.append()
     batch = second.batch
@@ -235,7 +235,7 @@ def test_a_delivery_gives_the_place_of_its_record(form: ModuleType) -> None:
     assert second.is_done
 
 
-def test_the_time_of_appending_is_the_brokers_if_it_says_so(form: ModuleType) -> None:
+def test_log_append_time_replaces_the_timestamp(form: ModuleType) -> None:
     delivery = Partition(form).append()
     delivery.batch.finish(Acknowledged(base_offset=3, log_append_time_ms=99))
 
@@ -245,7 +245,7 @@ def test_the_time_of_appending_is_the_brokers_if_it_says_so(form: ModuleType) ->
     assert asyncio.run(wait()) == RecordMetadata("t", 0, 3, 99)
 
 
-def test_one_who_stops_waiting_does_not_stop_the_others(form: ModuleType) -> None:
+def test_cancelling_one_wait_does_not_affect_the_others(form: ModuleType) -> None:
     partition = Partition(form)
     delivery = partition.append()
 
@@ -260,7 +260,7 @@ def test_one_who_stops_waiting_does_not_stop_the_others(form: ModuleType) -> Non
     assert asyncio.run(wait()).offset == 1
 
 
-def test_a_failure_is_raised_to_whoever_awaits_it(form: ModuleType) -> None:
+def test_a_failure_is_raised_to_the_awaiting_caller(form: ModuleType) -> None:
     partition = Partition(form)
     good, bad = partition.append(), partition.append()
     special = UnknownTopic(3, "this one")  # type: ignore[arg-type]
@@ -277,7 +277,7 @@ async def _outcome(delivery: Any) -> Any:
 
 
 class Offers(Topic):
-    """A topic that the accumulator knows by its name."""
+    """A topic known to the accumulator."""
 
     def __init__(self, form: ModuleType, *serializers: Any) -> None:
         super().__init__(form, 2)
@@ -287,7 +287,7 @@ class Offers(Topic):
         self.accumulator.topics["t"] = self.buffers
 
 
-def test_an_offer_is_taken_if_that_needs_no_waiting(form: ModuleType) -> None:
+def test_an_offer_is_accepted_if_it_need_not_wait(form: ModuleType) -> None:
     accumulator = Offers(form).accumulator
 
     taken = accumulator.offer("t", b"v", b"k", 1, 77, [("a", b"1")])
@@ -298,13 +298,11 @@ def test_an_offer_is_taken_if_that_needs_no_waiting(form: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("topic", "partition"), [("unknown", None), ("t", 2), ("t", -1)])
-def test_an_offer_that_has_to_wait_for_metadata_is_not_taken(
-    form: ModuleType, topic: str, partition: int | None
-) -> None:
+def test_an_offer_that_must_wait_for_metadata_is_declined(form: ModuleType, topic: str, partition: int | None) -> None:
     assert Offers(form).accumulator.offer(topic, b"v", None, partition) is None
 
 
-def test_an_offer_to_one_who_is_closed_is_not_taken(form: ModuleType) -> None:
+def test_an_offer_to_a_closed_producer_is_declined(form: ModuleType) -> None:
     accumulator = Offers(form).accumulator
     accumulator.is_closed = True
 
@@ -322,9 +320,7 @@ def test_offers_are_serialized_and_null_stays_null(form: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(("key", "value", "what"), [(1, "v", "key"), ("k", 2, "value")])
-def test_what_cannot_be_serialized_is_refused_with_the_reason(
-    form: ModuleType, key: Any, value: Any, what: str
-) -> None:
+def test_a_serializer_error_is_raised_with_the_reason(form: ModuleType, key: Any, value: Any, what: str) -> None:
     accumulator = Offers(form, str.encode, str.encode).accumulator
 
     with pytest.raises(SerializationFailed, match=f"could not serialize a {what} for t") as refused:

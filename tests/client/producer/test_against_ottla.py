@@ -1,4 +1,4 @@
-"""A producer and a real broker; librdkafka says what came of it."""
+"""The producer with a real broker, verified by librdkafka."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_record_arrives_as_it_was_sent(servers: str, loop: Any) -> None:
         ("zstd", 15),
     ],
 )
-def test_every_compression_is_read_by_others(servers: str, compression: Any, level: int | None) -> None:
+def test_every_codec_is_read_by_other_clients(servers: str, compression: Any, level: int | None) -> None:
     name = f"compressed-{compression}-{level}"
     sent = [b"record %d " % i * 20 for i in range(1000)]
 
@@ -83,7 +83,7 @@ def test_every_compression_is_read_by_others(servers: str, compression: Any, lev
 
 
 @pytest.mark.parametrize(("acks", "idempotence"), [(0, False), (1, False), ("all", False), ("all", True)])
-def test_every_kind_of_acknowledgement_delivers_in_order(servers: str, acks: Any, idempotence: bool) -> None:
+def test_every_acks_setting_delivers_in_order(servers: str, acks: Any, idempotence: bool) -> None:
     name = f"acks-{acks}-{idempotence}"
     sent = [b"%d" % i * 100 for i in range(2000)]
 
@@ -104,7 +104,7 @@ def test_every_kind_of_acknowledgement_delivers_in_order(servers: str, acks: Any
         assert values(servers, name) == sent
 
 
-def test_a_key_goes_where_librdkafka_puts_it(servers: str) -> None:
+def test_keys_are_partitioned_as_by_librdkafka(servers: str) -> None:
     keys = [b"", b"a", b"\x00\xff", *(b"key-%d" % i for i in range(500)), *(bytes([i]) * i for i in range(256))]
     for name in ("keys-ours", "keys-theirs"):
         create(servers, name, 7)
@@ -160,7 +160,7 @@ def test_records_without_a_key_are_spread_over_all_partitions(servers: str) -> N
     assert sorted(value for each in stored for value in each if value) == sorted(b"%d" % i * 10 for i in range(3000))
 
 
-def test_a_record_larger_than_a_buffer_is_refused_at_its_send(servers: str) -> None:
+def test_a_record_larger_than_a_buffer_is_refused_by_send(servers: str) -> None:
     async def scenario() -> None:
         async with Client(servers) as client, client.producer() as producer:
             with pytest.raises(RecordTooLarge, match="raise producer_max_bytes"):
@@ -172,7 +172,7 @@ def test_a_record_larger_than_a_buffer_is_refused_at_its_send(servers: str) -> N
     assert values(servers, "large") == [b"small"]
 
 
-def test_a_record_larger_than_the_topic_takes_is_refused_at_its_await(servers: str) -> None:
+def test_a_record_larger_than_the_topics_limit_fails_when_awaited(servers: str) -> None:
     create(servers, "narrow", configs={"max.message.bytes": "2000"})
 
     async def scenario() -> None:
@@ -186,7 +186,7 @@ def test_a_record_larger_than_the_topic_takes_is_refused_at_its_await(servers: s
     assert values(servers, "narrow") == [b"small"]
 
 
-def test_batches_larger_than_the_topic_takes_are_split(servers: str) -> None:
+def test_batches_larger_than_the_topics_limit_are_split(servers: str) -> None:
     create(servers, "splitting", configs={"max.message.bytes": "2000"})
     sent = [b"%03d" % i * 30 for i in range(500)]
 
@@ -199,7 +199,7 @@ def test_batches_larger_than_the_topic_takes_are_split(servers: str) -> None:
     assert values(servers, "splitting") == sent
 
 
-def test_an_unknown_topic_is_an_error_at_its_send() -> None:
+def test_an_unknown_topic_is_an_error_of_send() -> None:
     settings = Settings(broker=BrokerConfig(auto_create_topics=False), net=NetConfig(port=0))
 
     async def scenario(servers: str) -> None:
@@ -211,7 +211,7 @@ def test_an_unknown_topic_is_an_error_at_its_send() -> None:
         run(scenario(broker.bootstrap_servers))
 
 
-def test_an_unknown_partition_is_an_error_at_its_send(servers: str) -> None:
+def test_an_unknown_partition_is_an_error_of_send(servers: str) -> None:
     async def scenario() -> None:
         async with Client(servers) as client, client.producer() as producer:
             with pytest.raises(UnknownTopic, match=r"no partition 5 in topic single \(it has 1\)"):

@@ -1,4 +1,4 @@
-"""How a producer begins and ends, and what it says about failures."""
+"""Start and close of a producer, and its reports of failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProd
 from .fakes import Leader, producing
 
 
-def test_failures_that_nobody_awaited_are_raised_by_flush_once_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_unawaited_failures_are_raised_once_by_flush_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         leader = Leader()
         leader.refusals = [ErrorCode.INVALID_RECORD]
@@ -30,7 +30,7 @@ def test_failures_that_nobody_awaited_are_raised_by_flush_once_and_logged(caplog
     assert "could not deliver 2 records to t-0" in caplog.text
 
 
-def test_failures_that_nobody_awaited_are_raised_by_close() -> None:
+def test_unawaited_failures_are_raised_by_close() -> None:
     async def scenario() -> None:
         leader = Leader()
         leader.refusals = [ErrorCode.INVALID_RECORD]
@@ -41,7 +41,7 @@ def test_failures_that_nobody_awaited_are_raised_by_close() -> None:
     run(scenario())
 
 
-def test_a_failure_that_was_awaited_is_told_to_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_awaited_failure_is_not_reported_again(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         leader = Leader()
         leader.refusals = [ErrorCode.INVALID_RECORD]
@@ -53,7 +53,7 @@ def test_a_failure_that_was_awaited_is_told_to_nobody_else(caplog: pytest.LogCap
     assert caplog.text == ""
 
 
-def test_a_closed_producer_takes_nothing_and_may_be_closed_again() -> None:
+def test_a_closed_producer_refuses_records_and_may_be_closed_again() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader) as producer:
@@ -70,7 +70,7 @@ def test_a_closed_producer_takes_nothing_and_may_be_closed_again() -> None:
     run(scenario())
 
 
-def test_one_who_waits_for_room_is_told_when_the_producer_closes() -> None:
+def test_closing_wakes_a_send_that_waits_for_room() -> None:
     async def scenario() -> None:
         leader = Leader()
         gate = asyncio.Event()
@@ -92,7 +92,7 @@ def test_one_who_waits_for_room_is_told_when_the_producer_closes() -> None:
     run(scenario())
 
 
-def test_a_broker_that_gives_no_producer_id_is_an_error_at_the_start() -> None:
+def test_a_refused_producer_id_is_an_error_at_start() -> None:
     async def scenario() -> None:
         leader = Leader()
         leader.handlers[InitProducerIdRequest] = lambda _request: InitProducerIdResponse(
@@ -105,7 +105,7 @@ def test_a_broker_that_gives_no_producer_id_is_an_error_at_the_start() -> None:
     run(scenario())
 
 
-def test_a_broker_too_old_for_idempotence_is_an_error_at_the_start() -> None:
+def test_a_broker_too_old_for_idempotence_is_an_error_at_start() -> None:
     async def scenario() -> None:
         leader = Leader()
         leader.versions = {key: span for key, span in ALL_VERSIONS.items() if key != 22}

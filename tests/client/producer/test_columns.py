@@ -1,4 +1,4 @@
-"""Tables as records: where their rows go, and in which order."""
+"""Producing tables: partitioning and order of rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_column_arrives(servers: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_keys_go_where_single_records_go_and_keep_their_order(servers: str, compression: Any) -> None:
+def test_keys_are_partitioned_like_single_records_in_order(servers: str, compression: Any) -> None:
     topic = f"keys-{compression}"
     keys = [b"%d" % (i % 37) for i in range(5000)]
     table = pa.table({"value": [b"%d" % i for i in range(5000)], "key": keys})
@@ -77,7 +77,7 @@ def test_keys_go_where_single_records_go_and_keep_their_order(servers: str, comp
         assert values(servers, topic, partition) == expected
 
 
-def test_a_partition_column_is_obeyed(servers: str) -> None:
+def test_a_partition_column_sets_the_partition(servers: str) -> None:
     table = pa.table({"value": [b"0", b"1", b"2", b"3"], "partition": [2, 0, 2, 0], "key": [b"k"] * 4})
 
     send(servers, "explicit", table, partitions=3)
@@ -85,7 +85,7 @@ def test_a_partition_column_is_obeyed(servers: str) -> None:
     assert [values(servers, "explicit", partition) for partition in range(3)] == [[b"1", b"3"], [], [b"0", b"2"]]
 
 
-def test_a_partitioner_of_your_own_is_asked_for_each_row(servers: str) -> None:
+def test_a_custom_partitioner_is_called_for_each_row(servers: str) -> None:
     table = pa.table({"value": [b"a", b"b"], "key": [b"x", None]})
 
     send(servers, "custom", table, partitions=3, partitioner=lambda key, _partitions: 1 if key else 2)
@@ -93,7 +93,7 @@ def test_a_partitioner_of_your_own_is_asked_for_each_row(servers: str) -> None:
     assert [values(servers, "custom", partition) for partition in range(3)] == [[], [b"a"], [b"b"]]
 
 
-def test_rows_without_a_key_are_spread_a_batch_at_a_time(servers: str) -> None:
+def test_rows_without_a_key_are_spread_by_batch(servers: str) -> None:
     table = pa.table({"value": [b"%d" % i for i in range(4000)]})
 
     placed = send(servers, "anywhere", table, partitions=3, producer_max_bytes=1024)
@@ -115,7 +115,7 @@ def test_a_record_sent_before_the_table_comes_before_it(servers: str) -> None:
     assert values(servers, "mixed") == [b"before", b"table", b"after"]
 
 
-def test_an_empty_table_comes_to_nothing(servers: str) -> None:
+def test_an_empty_table_sends_nothing(servers: str) -> None:
     assert send(servers, "empty", pa.table({"value": pa.array([], pa.binary())})) == []
 
 
@@ -160,7 +160,7 @@ def test_a_large_table_waits_for_room_and_ends_when_the_producer_closes() -> Non
     run(scenario())
 
 
-def test_a_failure_is_raised_to_whoever_awaits_the_table_and_else_by_flush() -> None:
+def test_a_failure_is_raised_when_the_table_is_awaited_or_by_flush() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader) as producer:

@@ -15,7 +15,7 @@ def failed(records: int, partition: int = 0) -> Batch:
     return batch
 
 
-def test_without_failures_there_is_nothing_to_tell() -> None:
+def test_without_failures_nothing_is_raised() -> None:
     assert UnseenFailures().take() is None
 
 
@@ -40,7 +40,7 @@ def test_many_partitions_are_not_all_named() -> None:
     assert "t-0, t-1, t-2 and 7 more" in str(failures.take())
 
 
-def test_records_that_were_awaited_before_or_since_do_not_count() -> None:
+def test_awaited_records_do_not_count() -> None:
     failures = UnseenFailures()
     batch = failed(2)
     batch.observe(0)
@@ -50,7 +50,7 @@ def test_records_that_were_awaited_before_or_since_do_not_count() -> None:
     assert failures.take() is None
 
 
-def test_a_producer_that_nobody_flushes_keeps_no_more_than_a_number() -> None:
+def test_without_flush_only_a_count_of_failures_is_kept() -> None:
     failures = UnseenFailures()
     for _ in range(3000):
         failures.add(failed(1))

@@ -19,7 +19,7 @@ from .fakes import Leader, producing
 GIVE_UP_MS = 60
 
 
-def test_a_partition_that_never_has_a_leader_fails_in_time() -> None:
+def test_a_partition_without_a_leader_fails_at_the_delivery_timeout() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader, delivery_timeout_ms=GIVE_UP_MS) as producer:
@@ -33,7 +33,7 @@ def test_a_partition_that_never_has_a_leader_fails_in_time() -> None:
     run(scenario())
 
 
-def test_a_broker_that_does_not_come_back_fails_in_time_with_the_reason() -> None:
+def test_a_lost_broker_fails_at_the_delivery_timeout_with_the_reason() -> None:
     async def scenario() -> None:
         leader, other = Leader(0), Leader(1)
         async with producing(leader, other, delivery_timeout_ms=GIVE_UP_MS) as producer:
@@ -47,7 +47,7 @@ def test_a_broker_that_does_not_come_back_fails_in_time_with_the_reason() -> Non
     run(scenario())
 
 
-def test_one_who_waits_for_room_gets_it_when_old_batches_are_given_up() -> None:
+def test_a_send_that_waits_for_room_proceeds_when_old_batches_expire() -> None:
     async def scenario() -> None:
         leader = Leader()
         gate = asyncio.Event()
@@ -63,7 +63,7 @@ def test_one_who_waits_for_room_gets_it_when_old_batches_are_given_up() -> None:
     run(scenario())
 
 
-def test_after_the_last_epoch_another_producer_id_is_asked_for() -> None:
+def test_after_the_last_epoch_a_new_producer_id_is_requested() -> None:
     async def scenario() -> None:
         leader = Leader()
         ids = count(7)
@@ -83,7 +83,7 @@ def test_after_the_last_epoch_another_producer_id_is_asked_for() -> None:
     run(scenario())
 
 
-def test_a_producer_id_that_is_refused_later_fails_what_needs_it() -> None:
+def test_a_refused_producer_id_fails_the_waiting_batches() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader) as producer:

@@ -1,4 +1,4 @@
-"""What a partition may send, and what follows from each answer."""
+"""What a partition may send, and how it handles each response."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_empty_partition_has_nothing_due() -> None:
     assert partition.queue.is_idle
 
 
-def test_an_open_batch_is_due_a_while_after_its_first_record() -> None:
+def test_an_open_batch_is_due_linger_after_its_first_record() -> None:
     partition = Partition()
     partition.append()
     partition.now += 0.05
@@ -55,7 +55,7 @@ def test_a_full_batch_is_due_at_once() -> None:
     assert partition.queue.is_urgent
 
 
-def test_a_batch_that_is_not_full_goes_on_filling_while_another_is_in_flight() -> None:
+def test_a_batch_keeps_filling_while_another_is_in_flight() -> None:
     partition = Partition()
     [first] = sent(partition, b"first")
     partition.append().batch.observe(0)
@@ -67,7 +67,7 @@ def test_a_batch_that_is_not_full_goes_on_filling_while_another_is_in_flight() -
     assert partition.take().count == 2
 
 
-def test_the_first_batch_goes_alone_and_the_next_ones_together() -> None:
+def test_the_first_batch_is_sent_alone_and_the_next_ones_together() -> None:
     partition = Partition()
     [first] = sent(partition, b"first")
     for i in range(6):
@@ -94,7 +94,7 @@ def test_without_idempotence_only_one_batch_is_in_flight() -> None:
     assert partition.queue.due_at() is None
 
 
-# Numbers
+# Sequence numbers
 
 
 def test_batches_are_numbered_by_their_records() -> None:
@@ -105,7 +105,7 @@ def test_batches_are_numbered_by_their_records() -> None:
     assert [stamps(partition.take()) for _ in range(2)] == [(7, 0, 1), (7, 0, 4)]
 
 
-def test_what_failed_goes_again_lowest_first_under_the_same_numbers() -> None:
+def test_failed_batches_are_resent_in_order_with_the_same_sequence_numbers() -> None:
     partition = Partition()
     partition.introduce()
     one, two, three = sent(partition, b"1", b"2", b"3")
@@ -119,14 +119,14 @@ def test_what_failed_goes_again_lowest_first_under_the_same_numbers() -> None:
     again = []
     for offset in range(3):
         batch = partition.take()
-        assert (partition.queue.due_at() is None) == (offset < 2), "those that failed go one at a time"
+        assert (partition.queue.due_at() is None) == (offset < 2), "failed batches are resent one at a time"
         again.append((batch, stamps(batch)))
         partition.queue.acknowledged(batch, offset, -1)
     assert again == list(zip((one, two, three), before, strict=True))
     assert values(partition.take()) == [b"new"]
 
 
-def test_after_a_failure_it_rests_until_told() -> None:
+def test_after_a_failure_it_waits_for_the_backoff() -> None:
     partition = Partition()
     partition.lose(*sent(partition, b"1"))
 
@@ -140,7 +140,7 @@ def test_after_a_failure_it_rests_until_told() -> None:
     assert partition.queue.not_before == 0.0
 
 
-def test_a_duplicate_is_a_success_whose_offset_nobody_knows() -> None:
+def test_a_duplicate_is_a_success_with_an_unknown_offset() -> None:
     partition = Partition()
     [batch] = sent(partition, b"1")
 
@@ -153,7 +153,7 @@ def test_a_duplicate_is_a_success_whose_offset_nobody_knows() -> None:
     "code",
     [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH],
 )
-def test_a_broker_that_lost_track_gets_a_new_epoch_that_begins_at_zero(code: ErrorCode) -> None:
+def test_an_unknown_producer_id_starts_a_new_epoch_at_sequence_zero(code: ErrorCode) -> None:
     partition = Partition()
     partition.introduce()
     one, two = sent(partition, b"1", b"2")
@@ -169,7 +169,7 @@ def test_a_broker_that_lost_track_gets_a_new_epoch_that_begins_at_zero(code: Err
     assert taken == [(one, (7, 1, 0)), (two, (7, 1, 1))]
 
 
-def test_out_of_order_behind_one_that_failed_is_no_more_than_that() -> None:
+def test_an_out_of_order_batch_behind_a_failed_one_is_only_resent() -> None:
     partition = Partition()
     partition.introduce()
     one, two = sent(partition, b"1", b"2")
@@ -193,7 +193,7 @@ def test_after_the_last_epoch_another_producer_id_is_needed() -> None:
     assert stamps(partition.take(), Identity(8, 0)) == (8, 0, 0)
 
 
-def test_numbers_begin_again_after_the_largest() -> None:
+def test_sequence_numbers_wrap_around() -> None:
     partition = Partition()
     partition.queue._renumber(0x7FFFFFFF)
     one = partition.seal(b"a", b"b")
@@ -208,7 +208,7 @@ def test_numbers_begin_again_after_the_largest() -> None:
 # Giving up
 
 
-def test_a_refusal_fails_its_batch_and_the_rest_closes_up() -> None:
+def test_a_refused_batch_fails_and_the_rest_is_renumbered() -> None:
     partition = Partition()
     partition.introduce()
     one, two = sent(partition, b"1", b"2")
@@ -217,10 +217,10 @@ def test_a_refusal_fails_its_batch_and_the_rest_closes_up() -> None:
     assert error_of(one).code is ErrorCode.INVALID_RECORD  # type: ignore[attr-defined]
     assert partition.refuse(two, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
-    assert stamps(partition.take()) == (7, 0, 1), "the number of the one that was refused"
+    assert stamps(partition.take()) == (7, 0, 1), "the sequence number of the refused batch"
 
 
-def test_errors_of_single_records_are_kept_apart() -> None:
+def test_record_errors_are_reported_per_record() -> None:
     partition = Partition()
     partition.seal(b"good", b"bad")
     batch = partition.take()
@@ -233,7 +233,7 @@ def test_errors_of_single_records_are_kept_apart() -> None:
     assert batch.outcome.error_of(0) is not bad
 
 
-def test_what_is_not_delivered_in_time_is_given_up_with_the_last_error() -> None:
+def test_an_expired_batch_fails_with_the_last_error() -> None:
     partition = Partition()
     partition.lose(*sent(partition, b"old"))
     partition.now += 1
@@ -251,7 +251,7 @@ def test_what_is_not_delivered_in_time_is_given_up_with_the_last_error() -> None
     assert partition.queue.expires_at() == 101.0 + TIMEOUT_S
 
 
-def test_after_one_that_the_broker_may_have_the_rest_goes_in_a_new_epoch() -> None:
+def test_after_an_expired_batch_that_may_be_stored_the_rest_uses_a_new_epoch() -> None:
     partition = Partition()
     partition.introduce()
     partition.lose(*sent(partition, b"old"))
@@ -263,7 +263,7 @@ def test_after_one_that_the_broker_may_have_the_rest_goes_in_a_new_epoch() -> No
     assert stamps(batch, partition.queue.identity) == (7, 1, 0)
 
 
-def test_one_that_was_never_sent_leaves_no_gap() -> None:
+def test_an_expired_batch_that_was_never_sent_leaves_no_gap() -> None:
     partition = Partition()
     partition.introduce()
     partition.append(b"never sent")
@@ -274,7 +274,7 @@ def test_one_that_was_never_sent_leaves_no_gap() -> None:
     assert stamps(partition.take()) == (7, 0, 1)
 
 
-def test_what_is_in_flight_is_not_given_up_by_time() -> None:
+def test_a_batch_in_flight_does_not_expire() -> None:
     partition = Partition()
     sent(partition, b"1")
 
@@ -339,7 +339,7 @@ def test_halves_that_fail_stay_in_order() -> None:
     assert values(partition.take()) == [b"a"]
 
 
-def test_batches_to_come_are_made_small_enough() -> None:
+def test_later_batches_are_small_enough() -> None:
     partition = Partition()
     whole = partition.seal(*[b"x" * 100] * 20)
     partition.take()
@@ -358,7 +358,7 @@ def test_a_single_record_that_is_too_large_is_refused() -> None:
     assert isinstance(error_of(batch), RecordTooLarge)
 
 
-def test_whoever_waits_for_the_whole_is_called_when_its_last_part_is_done() -> None:
+def test_the_callback_of_a_split_batch_runs_after_its_last_part() -> None:
     partition = Partition()
     whole = partition.seal(b"a", b"b")
     called: list[str] = []
@@ -373,7 +373,7 @@ def test_whoever_waits_for_the_whole_is_called_when_its_last_part_is_done() -> N
     assert called == ["done"]
 
 
-def test_a_lost_batch_is_the_same_to_the_byte_when_it_goes_again() -> None:
+def test_a_resent_batch_is_identical_to_the_byte() -> None:
     partition = Partition()
     [batch] = sent(partition, b"1")
     before = bytes(batch.encode(ME))
@@ -383,7 +383,7 @@ def test_a_lost_batch_is_the_same_to_the_byte_when_it_goes_again() -> None:
     assert partition.take().encode(ME) == before
 
 
-def test_everything_unfinished_is_known_in_order() -> None:
+def test_unfinished_batches_are_listed_in_order() -> None:
     partition = Partition()
     partition.introduce()
     flying = sent(partition, b"1", b"2")
@@ -394,12 +394,12 @@ def test_everything_unfinished_is_known_in_order() -> None:
     assert partition.queue.unfinished() == [*flying, sealed, opened]
 
 
-def test_a_batch_that_is_done_keeps_its_count_and_not_its_records() -> None:
+def test_a_finished_batch_keeps_its_count_but_not_its_records() -> None:
     partition = Partition()
     partition.seal(b"1", b"2")
     partition.queue.abandon(LOST)
     [batch] = partition.done
 
     assert batch.count == 2
-    with pytest.raises(RuntimeError, match="a batch that is done holds no records"):
+    with pytest.raises(RuntimeError, match="a finished batch holds no records"):
         batch.encode(ME)

@@ -1,4 +1,4 @@
-"""Whatever happens on the way, a partition's records are stored once and in order."""
+"""Model test: a partition's records are stored once and in order under any sequence of failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Answer = tuple[Batch, "int | ErrorCode"]
 
 
 class Broker:
-    """The broker's own rules of sequence numbers, over a log in memory."""
+    """The broker's sequence number rules, over a log in memory."""
 
     def __init__(self, max_records: int) -> None:
         self.log: list[int] = []
@@ -32,7 +32,7 @@ class Broker:
         self._producers = ProducerStates()
 
     def append(self, data: bytes) -> int | ErrorCode:
-        """The base offset, or why not."""
+        """The base offset, or the error."""
         header = check_produced(data)
         try:
             if header.record_count > self._max_records:
@@ -49,7 +49,7 @@ class Broker:
 
 
 class Play:
-    """A partition, a connection and a broker; each step is one thing that can happen."""
+    """A partition, a connection and a broker; each step is one event."""
 
     def __init__(self, max_records: int) -> None:
         self.partition = Partition(buffers=1_000_000, queue_rules=rules())
@@ -103,7 +103,7 @@ class Play:
         self.partition.now += 0.1
 
     def finish(self) -> None:
-        """Nothing goes wrong any more."""
+        """Finish without further failures."""
         for _ in range(20 * self.sent + 100):
             for step in (self.seal, self.send, self.process, self.answer):
                 step()

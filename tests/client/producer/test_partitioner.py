@@ -1,4 +1,4 @@
-"""Which partition takes the records without a key."""
+"""The partition of records without a key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def topic(partitions: int) -> TopicBuffers:
 
 
 def offered(led: list[int], buffers: TopicBuffers) -> list[int]:
-    """What there was to choose from."""
+    """The candidate partitions."""
     seen: list[int] = []
 
     def choose(candidates: object) -> int:
@@ -31,14 +31,14 @@ def test_any_partition_with_a_leader_may_be_next() -> None:
     assert offered([0, 2], topic(3)) == [0, 2]
 
 
-def test_one_without_room_is_passed_over() -> None:
+def test_a_partition_without_room_is_skipped() -> None:
     buffers = topic(3)
     buffers.fillings[1].room = 0
 
     assert offered([0, 1, 2], buffers) == [0, 2]
 
 
-def test_one_whose_open_batch_takes_more_has_room() -> None:
+def test_a_partition_with_an_unfilled_batch_has_room() -> None:
     buffers = topic(2)
     assert Accumulator(threading.Lock(), lambda _filling: None).append(buffers, 1, 0, None, b"v") is not None
     buffers.fillings[1].room = 0
@@ -46,7 +46,7 @@ def test_one_whose_open_batch_takes_more_has_room() -> None:
     assert offered([0, 1], buffers) == [0, 1]
 
 
-def test_without_room_anywhere_any_with_a_leader_will_do() -> None:
+def test_without_room_anywhere_any_partition_with_a_leader_is_chosen() -> None:
     buffers = topic(2)
     for filling in buffers.fillings:
         filling.room = 0
@@ -54,11 +54,11 @@ def test_without_room_anywhere_any_with_a_leader_will_do() -> None:
     assert offered([1], buffers) == [1]
 
 
-def test_without_a_leader_anywhere_the_record_waits_at_any() -> None:
+def test_without_any_leader_any_partition_is_chosen() -> None:
     assert offered([], topic(2)) == [0, 1]
 
 
-def test_partitions_that_are_not_known_here_yet_are_left_out() -> None:
+def test_partitions_without_a_queue_are_left_out() -> None:
     assert offered([0, 1, 2], topic(2)) == [0, 1]
 
 

@@ -1,4 +1,4 @@
-"""What a producer sends to its brokers, and what it makes of their answers."""
+"""Requests of a producer to its brokers, and its reaction to responses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .fakes import QUICK, Leader, producing
 NEVER_MS = 600_000
 
 
-def test_records_of_one_turn_share_a_batch_and_partitions_share_a_request() -> None:
+def test_records_sent_together_share_a_batch_and_partitions_share_a_request() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader, partitions=3) as producer:
@@ -42,7 +42,7 @@ def test_records_of_one_turn_share_a_batch_and_partitions_share_a_request() -> N
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
-def test_a_batch_goes_by_itself_after_its_time(loop: Any) -> None:
+def test_a_batch_is_sent_after_its_linger_time(loop: Any) -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader, producer_batch_timeout_ms=1) as producer:
@@ -53,7 +53,7 @@ def test_a_batch_goes_by_itself_after_its_time(loop: Any) -> None:
     run(scenario(), loop)
 
 
-def test_a_batch_that_nobody_waits_for_is_held_back_for_more() -> None:
+def test_an_unawaited_batch_waits_for_more_records() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader, partitions=2, producer_batch_timeout_ms=NEVER_MS) as producer:
@@ -81,7 +81,7 @@ def test_batches_due_by_time_wait_a_little_for_other_partitions() -> None:
     run(scenario())
 
 
-def test_full_batches_are_under_way_together_and_sending_waits_for_room() -> None:
+def test_full_batches_are_in_flight_together_and_send_waits_for_room() -> None:
     async def scenario() -> None:
         leader = Leader()
         gate = asyncio.Event()
@@ -122,10 +122,10 @@ def test_a_partition_that_moves_is_followed_and_nothing_is_lost_or_reordered() -
     run(scenario())
 
 
-def test_what_waits_for_a_broker_that_is_gone_goes_to_the_next_leader() -> None:
+def test_batches_for_a_lost_broker_go_to_the_next_leader() -> None:
     async def scenario() -> None:
         gone, new = Leader(0), Leader(1)
-        # A second connection to the one that is gone would be waited for for a minute.
+        # A second connection to the lost broker would time out after a minute.
         slow = {"backoff_first_ms": 60_000, "backoff_max_ms": 60_000, "stale_metadata_retry_ms": 1}
         async with producing(gone, new, client=slow) as producer:
             gone.brokers = new.brokers = [gone, new]
@@ -165,7 +165,7 @@ def test_a_partition_without_a_leader_is_waited_for() -> None:
     run(scenario())
 
 
-def test_a_connection_that_breaks_is_made_again_and_the_batch_goes_again_as_it_was() -> None:
+def test_after_a_broken_connection_the_same_batch_is_resent() -> None:
     async def scenario() -> None:
         leader = Leader()
         failures = 3
@@ -186,7 +186,7 @@ def test_a_connection_that_breaks_is_made_again_and_the_batch_goes_again_as_it_w
     run(scenario())
 
 
-def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_the_delivery_may_take() -> None:
+def test_a_missing_response_fails_at_the_delivery_timeout() -> None:
     async def scenario() -> None:
         leader = Leader()
         over = asyncio.Event()
@@ -200,7 +200,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_the_delivery
     run(scenario())
 
 
-def test_errors_that_pass_are_outlasted_and_the_order_is_kept() -> None:
+def test_transient_errors_are_retried_in_order() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader, producer_max_bytes=1024, producer_queue_buffers=8) as producer:
@@ -216,7 +216,7 @@ def test_errors_that_pass_are_outlasted_and_the_order_is_kept() -> None:
     run(scenario())
 
 
-def test_a_broker_that_lost_track_of_us_is_begun_with_anew() -> None:
+def test_an_unknown_producer_id_starts_a_new_epoch() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader) as producer:
@@ -231,7 +231,7 @@ def test_a_broker_that_lost_track_of_us_is_begun_with_anew() -> None:
     run(scenario())
 
 
-def test_a_batch_that_the_broker_finds_too_large_is_split_until_it_fits() -> None:
+def test_a_batch_too_large_for_the_broker_is_split_until_it_fits() -> None:
     async def scenario() -> None:
         leader = Leader()
         leader.refusals = [ErrorCode.MESSAGE_TOO_LARGE] * 2
@@ -246,7 +246,7 @@ def test_a_batch_that_the_broker_finds_too_large_is_split_until_it_fits() -> Non
     run(scenario())
 
 
-def test_a_single_record_that_the_topic_does_not_take_is_refused_at_its_await() -> None:
+def test_a_single_record_too_large_for_the_topic_fails_when_awaited() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader) as producer:
@@ -286,7 +286,7 @@ def test_each_record_that_is_refused_gets_its_own_error() -> None:
     run(scenario())
 
 
-def test_what_one_partition_is_refused_does_not_harm_another() -> None:
+def test_an_error_of_one_partition_does_not_affect_another() -> None:
     async def scenario() -> None:
         leader = Leader()
         leader.refusals = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
@@ -300,7 +300,7 @@ def test_what_one_partition_is_refused_does_not_harm_another() -> None:
     run(scenario())
 
 
-def test_with_acks_0_nobody_knows_an_offset() -> None:
+def test_with_acks_0_offsets_are_unknown() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader, acks=0, idempotence=False) as producer:
@@ -314,7 +314,7 @@ def test_with_acks_0_nobody_knows_an_offset() -> None:
     run(scenario())
 
 
-def test_partitions_that_are_added_later_are_used() -> None:
+def test_partitions_added_later_are_used() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader, partitions=1) as producer:
@@ -345,7 +345,7 @@ def test_a_serializer_makes_bytes_and_null_stays_null() -> None:
     run(scenario())
 
 
-def test_a_batch_goes_by_name_to_a_broker_that_knows_topic_ids() -> None:
+def test_topics_are_sent_by_name_to_a_broker_that_supports_topic_ids() -> None:
     async def scenario() -> None:
         leader = Leader()
         async with producing(leader) as producer:

@@ -1,4 +1,4 @@
-"""Brokers that die under load: what was acknowledged is there, once, and in order."""
+"""Broker kills under load: acknowledged records are stored once and in order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 class Load:
-    """Numbered records to every partition, one task for each, until told to stop."""
+    """Sends numbered records to every partition, one task each, until stopped."""
 
     def __init__(self, producer: Producer[bytes, bytes]) -> None:
         self._producer = producer
@@ -56,7 +56,7 @@ class Load:
                 await asyncio.sleep(0)
 
     async def until_acknowledged(self, more: int) -> None:
-        """Until this many further records of each partition are."""
+        """Wait until this many more records of each partition are acknowledged."""
         goals = [len(sent) + more for sent in self.deliveries]
         for sent, goal in zip(self.deliveries, goals, strict=True):
             while len(sent) < goal:
@@ -111,7 +111,7 @@ def test_without_idempotence_nothing_is_lost(server: Server) -> None:
     assert len(stored) == sent
 
 
-def test_a_broker_that_comes_back_at_another_address_is_found(server: Server) -> None:
+def test_a_broker_restarted_at_another_address_is_found(server: Server) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 

@@ -1,4 +1,4 @@
-"""What the transactional producer asks, by what the broker says that it understands (KIP-890)."""
+"""Requests of the transactional producer by the broker's transaction.version (KIP-890)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def served() -> Iterator[EphemeralBroker]:
 
 @pytest.fixture
 def older(served: EphemeralBroker, monkeypatch: pytest.MonkeyPatch) -> EphemeralBroker:
-    """One that announces the transaction.version from before."""
+    """A broker that announces the previous transaction.version."""
     announced = FinalizedFeatureKey(name="transaction.version", max_version_level=1, min_version_level=1)
     monkeypatch.setattr(api_versions, "_FINALIZED", (announced,))
     return served
@@ -66,7 +66,7 @@ def write_twice(served: EphemeralBroker) -> None:
     run(scenario())
 
 
-def test_with_transaction_version_2_nothing_is_announced_before_it_is_written(served: EphemeralBroker) -> None:
+def test_with_transaction_version_2_partitions_are_not_added_first(served: EphemeralBroker) -> None:
     write_twice(served)
 
     [first, *others] = asked(served)
@@ -75,7 +75,7 @@ def test_with_transaction_version_2_nothing_is_announced_before_it_is_written(se
     assert epochs(served) == [0, 1]
 
 
-def test_with_transaction_version_1_everything_is_announced_first(older: EphemeralBroker) -> None:
+def test_with_transaction_version_1_partitions_are_added_first(older: EphemeralBroker) -> None:
     write_twice(older)
 
     [first, *others] = asked(older)
@@ -85,7 +85,7 @@ def test_with_transaction_version_1_everything_is_announced_first(older: Ephemer
     assert epochs(older) == [0, 0]
 
 
-def test_a_transaction_that_took_too_long_is_lost_and_the_next_goes_on(served: EphemeralBroker) -> None:
+def test_a_timed_out_transaction_is_lost_and_the_next_one_works(served: EphemeralBroker) -> None:
     async def scenario() -> None:
         async with Client(served.bootstrap_servers) as client, client.producer(transactional_id="id") as producer:
             with pytest.raises(ClientError) as lost:  # noqa: PT012
@@ -102,7 +102,7 @@ def test_a_transaction_that_took_too_long_is_lost_and_the_next_goes_on(served: E
     assert [record.value for record in served.records("t") if record.value != b"in time"] == [b"good"]
 
 
-def test_a_successor_is_noticed_when_the_failed_transaction_is_aborted(served: EphemeralBroker) -> None:
+def test_aborting_a_failed_transaction_detects_fencing(served: EphemeralBroker) -> None:
     async def scenario() -> None:
         async with (
             Client(served.bootstrap_servers) as client,
@@ -120,7 +120,7 @@ def test_a_successor_is_noticed_when_the_failed_transaction_is_aborted(served: E
     assert [record.value for record in served.records("t")] == []
 
 
-def test_what_is_aborted_before_anything_arrives_leaves_the_producer_whole(served: EphemeralBroker) -> None:
+def test_aborting_before_anything_was_written_keeps_the_producer_usable(served: EphemeralBroker) -> None:
     async def scenario() -> None:
         async with Client(served.bootstrap_servers) as client, client.producer(transactional_id="id") as producer:
             served.faults.error(ErrorCode.MESSAGE_TOO_LARGE, api="Produce", times=1)

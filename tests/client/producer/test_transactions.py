@@ -33,7 +33,7 @@ _numbers = count(1)
 
 
 class Mistake(Exception):  # noqa: N818
-    """Of the application's."""
+    """An error of the application."""
 
 
 @pytest.fixture(scope="module", params=[2, 1], ids="transaction.version={}".format)
@@ -58,7 +58,7 @@ def topic(servers: str) -> str:
     return name
 
 
-def test_what_is_sent_in_a_transaction_is_there_once_it_is_committed(servers: str, topic: str) -> None:
+def test_records_of_a_transaction_are_visible_after_commit(servers: str, topic: str) -> None:
     async def scenario() -> None:
         async with Client(servers) as client, client.producer(transactional_id=topic) as producer:
             for number in range(3):
@@ -71,7 +71,7 @@ def test_what_is_sent_in_a_transaction_is_there_once_it_is_committed(servers: st
     assert values(servers, topic) == [b"0", b"1", b"2"]
 
 
-def test_an_error_in_the_block_aborts_it_and_the_next_one_goes_on(servers: str, topic: str) -> None:
+def test_an_error_in_the_block_aborts_and_the_next_transaction_works(servers: str, topic: str) -> None:
     async def scenario() -> None:
         async with Client(servers) as client, client.producer(transactional_id=topic) as producer:
             with pytest.raises(Mistake):  # noqa: PT012
@@ -102,7 +102,7 @@ def test_a_record_that_fails_fails_the_transaction(servers: str, topic: str) -> 
     assert values(servers, topic) == [b"good"]
 
 
-def test_after_a_failure_nothing_more_is_taken(servers: str, topic: str) -> None:
+def test_after_a_failure_no_more_records_are_accepted(servers: str, topic: str) -> None:
     async def scenario() -> None:
         async with Client(servers) as client, client.producer(transactional_id=topic) as producer:
             with pytest.raises(TransactionFailed):  # noqa: PT012
@@ -114,7 +114,7 @@ def test_after_a_failure_nothing_more_is_taken(servers: str, topic: str) -> None
     run(scenario())
 
 
-def test_a_successor_fences_the_producer(servers: str, topic: str) -> None:
+def test_a_new_producer_fences_the_previous_one(servers: str, topic: str) -> None:
     async def scenario() -> None:
         async with (
             Client(servers) as client,
@@ -134,7 +134,7 @@ def test_a_successor_fences_the_producer(servers: str, topic: str) -> None:
     assert values(servers, topic) == [b"good"]
 
 
-def test_one_whose_transaction_is_taken_over_half_way_is_fenced_at_the_commit(servers: str, topic: str) -> None:
+def test_a_producer_replaced_during_its_transaction_is_fenced_at_commit(servers: str, topic: str) -> None:
     async def scenario() -> None:
         async with Client(servers) as client, client.producer(transactional_id=topic) as zombie:
             with pytest.raises(ProducerFenced):  # noqa: PT012
@@ -147,7 +147,7 @@ def test_one_whose_transaction_is_taken_over_half_way_is_fenced_at_the_commit(se
     assert values(servers, topic) == []
 
 
-def test_a_group_moves_on_with_the_transaction_or_not_at_all(servers: str, topic: str) -> None:
+def test_group_offsets_are_committed_with_the_transaction_or_not_at_all(servers: str, topic: str) -> None:
     at = TopicPartition(topic, 0)
 
     async def scenario() -> None:
@@ -173,7 +173,7 @@ def test_a_group_moves_on_with_the_transaction_or_not_at_all(servers: str, topic
     assert values(servers, topic) == [b"1", b"1"]
 
 
-def test_progress_can_be_told_for_a_group_without_members(servers: str, topic: str) -> None:
+def test_offsets_can_be_sent_for_a_group_without_members(servers: str, topic: str) -> None:
     at = TopicPartition(topic, 0)
 
     async def scenario() -> dict[TopicPartition, CommittedOffset]:
@@ -185,7 +185,7 @@ def test_progress_can_be_told_for_a_group_without_members(servers: str, topic: s
     assert run(scenario())[at] == CommittedOffset(7, -1, "note")
 
 
-def test_nothing_is_sent_outside_of_a_transaction_nor_in_two(servers: str, topic: str) -> None:
+def test_sending_outside_of_a_transaction_or_nesting_is_refused(servers: str, topic: str) -> None:
     async def scenario() -> None:
         async with Client(servers) as client, client.producer(transactional_id=topic) as producer:
             with pytest.raises(ClientError, match="no open transaction"):
@@ -202,7 +202,7 @@ def test_nothing_is_sent_outside_of_a_transaction_nor_in_two(servers: str, topic
     run(scenario())
 
 
-def test_closing_in_the_middle_aborts(servers: str, topic: str) -> None:
+def test_closing_during_a_transaction_aborts_it(servers: str, topic: str) -> None:
     async def scenario() -> None:
         async with Client(servers) as client:
             producer = client.producer(transactional_id=topic)
@@ -216,13 +216,13 @@ def test_closing_in_the_middle_aborts(servers: str, topic: str) -> None:
     assert values(servers, topic) == []
 
 
-def test_a_name_is_needed_and_idempotence() -> None:
+def test_a_transactional_id_and_idempotence_are_required() -> None:
     for options in ({"transactional_id": ""}, {"transactional_id": "t", "idempotence": False}):
         with pytest.raises(ConfigError, match="transactional_id"):
             ProducerConfig(**options)  # type: ignore[arg-type]
 
 
-def test_the_same_without_await(servers: str, topic: str) -> None:
+def test_the_blocking_producer_has_transactions_too(servers: str, topic: str) -> None:
     with (
         ottla.Producer(servers, transactional_id=topic) as producer,
         ottla.Consumer(servers, topic, group=topic, auto_offset_reset="earliest", auto_commit=False) as consumer,
@@ -241,7 +241,7 @@ def test_the_same_without_await(servers: str, topic: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_a_broker_that_comes_back_finds_the_transaction_as_it_was(tmp_path: Path, how: str) -> None:
+def test_an_open_transaction_survives_a_broker_restart(tmp_path: Path, how: str) -> None:
     quick = {"backoff_max_ms": 50, "metadata_refresh_retry_ms": 50, "metadata_refresh_retry_count": 0}
 
     async def scenario(server: Server) -> None:

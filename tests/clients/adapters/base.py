@@ -1,6 +1,6 @@
-"""What the tests ask of a Kafka client, in one vocabulary for all of them.
+"""The interface that tests use for every Kafka client.
 
-An adapter hides only how a client is called, never what it does: no retries, no reconnects, no sorting.
+An adapter hides only a client's API, not its behaviour: it does not retry, reconnect or sort.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from typing import Self
 
 PATIENCE_S: Final = 20.0
-"""How long anything may take before a test fails. Nothing waits this long unless it is broken."""
+"""Timeout of every wait; only reached when a test fails."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Refused(Exception):  # noqa: N818
-    """The client reports an error of the broker's."""
+    """The client reports a broker error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -31,7 +31,7 @@ class Refused(Exception):  # noqa: N818
 
 
 class Placed(NamedTuple):
-    """Where the broker says that a record is."""
+    """Partition and offset of a record, as acknowledged by the broker."""
 
     partition: int
     offset: int
@@ -76,7 +76,7 @@ class ConsumerOptions:
     metadata_max_age_ms: int = 300_000
     is_committed_only: bool = False
     follows_broker: bool = False
-    """Whether the broker assigns (KIP-848), and not the members."""
+    """Whether the broker assigns partitions (KIP-848) instead of the members."""
 
 
 DEFAULT_PRODUCER: Final = ProducerOptions()
@@ -94,17 +94,17 @@ class Producer(ABC):
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Future[Placed]:
-        """Hand a record over; the future fails with Refused."""
+        """Send a record; on an error the future raises Refused."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Return once every record is answered for, well or not."""
+        """Return once every record is acknowledged or failed."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     def place(self, topic: str, value: bytes | None, partition: int | None = None) -> Placed:
-        """Send one record and wait for its place."""
+        """Send one record and wait for its offset."""
         sent = self.send(topic, value, partition=partition)
         self.flush()
         return sent.result(PATIENCE_S)
@@ -128,7 +128,7 @@ class Consumer(ABC):
 
     @abstractmethod
     def poll(self, timeout_s: float = 0.1, most: int = 500) -> list[Received]:
-        """What has come, also nothing; an error raises Refused."""
+        """The records received, possibly none; an error raises Refused."""
 
     @abstractmethod
     def seek(self, at: TopicPartition, offset: int) -> None: ...
@@ -147,11 +147,11 @@ class Consumer(ABC):
 
     @abstractmethod
     def offset_for_time(self, at: TopicPartition, timestamp: int) -> int | None:
-        """Of the first record that is not older; None if there is none."""
+        """The offset of the first record that is not older; None if there is none."""
 
     @abstractmethod
     def commit(self, offsets: Mapping[TopicPartition, Committed] | None = None) -> None:
-        """These, or else what has been received."""
+        """Commit these offsets, or by default those of the received records."""
 
     @abstractmethod
     def committed(self, at: TopicPartition) -> Committed | None: ...
@@ -171,7 +171,7 @@ class Client(ABC):
 
     name: str
     idle_poll_s: float = 0.05
-    """How long to poll while nothing may come."""
+    """How long to poll when no records are expected."""
 
     @abstractmethod
     def producer(self, servers: str, options: ProducerOptions = DEFAULT_PRODUCER) -> Producer: ...

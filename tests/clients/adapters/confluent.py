@@ -92,7 +92,7 @@ class ConfluentProducer(Producer):
 
     def flush(self) -> None:
         left = self._producer.flush(PATIENCE_S)
-        assert not left, f"{left} records were never answered for"
+        assert not left, f"{left} records were never acknowledged"
 
     def close(self) -> None:
         self._producer.flush(PATIENCE_S)
@@ -103,7 +103,7 @@ class ConfluentConsumer(Consumer):
         config: dict[str, Any] = {
             **_QUIET,
             "bootstrap.servers": servers,
-            # librdkafka wants a group even where none is used.
+            # librdkafka requires a group id even if it is not used.
             "group.id": options.group or "none",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": options.commits_by_itself,
@@ -134,7 +134,8 @@ class ConfluentConsumer(Consumer):
         return {At(found.topic, found.partition) for found in self._consumer.assignment()}
 
     def poll(self, timeout_s: float = 0.1, most: int = 500) -> list[Received]:
-        # `consume` waits until it has as many as it was asked for, or the time is up: so only for the first.
+        # `consume` waits for the requested number or its timeout, so it is called with a timeout only for the first
+        # record.
         messages = self._consumer.consume(1, timeout_s)
         if messages and most > 1:
             messages += self._consumer.consume(most - 1, 0)

@@ -171,7 +171,7 @@ def _theirs(at: At) -> TopicPartition:
 
 class KafkaPython(Client):
     name = "kafka-python"
-    # If a poll ends while an assignment is on its way, kafka-python 3.0.12 may lose it, and then has none for good.
+    # If a poll ends while an assignment is on its way, kafka-python 3.0.12 may lose it and never get one again.
     idle_poll_s = 0.3
 
     def producer(self, servers: str, options: ProducerOptions = DEFAULT_PRODUCER) -> Producer:

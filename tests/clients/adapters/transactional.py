@@ -1,4 +1,4 @@
-"""Transactional producers of every client, in one vocabulary. Nothing is retried here but what the clients retry."""
+"""One interface to the transactional producers of every client. Only the clients retry, never the adapter."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ QUICK_MS: Final = 50
 
 
 class Transactional(ABC):
-    """A producer with a transactional id; whatever goes wrong is Refused."""
+    """A producer with a transactional id; every error is raised as Refused."""
 
     @abstractmethod
     def begin(self) -> None: ...
 
     @abstractmethod
     def send(self, topic: str, value: bytes) -> None:
-        """Hand a record over; what becomes of it shows at the end of the transaction."""
+        """Send a record; errors are raised at the end of the transaction."""
 
     @abstractmethod
     def send_offset(self, group: str, at: TopicPartition, offset: int) -> None: ...
@@ -69,7 +69,7 @@ class ConfluentTransactional(Transactional):
                 "log_level": 0,
                 "reconnect.backoff.max.ms": 250,
                 # When it refreshes all brokers, librdkafka 2.16 goes on asking a group's coordinator through a
-                # connection that it has given up, and waits for ever.
+                # connection that it has closed, and hangs.
                 "metadata.recovery.strategy": "none",
             }
         )
@@ -217,7 +217,7 @@ class OttlaTransactional(Transactional):
     def _end(self, error: BaseException | None) -> None:
         transaction, self._transaction = self._transaction, None
         if transaction is None:
-            return  # a commit that failed has aborted it
+            return  # the failed commit aborted it
         with contextlib.suppress(_Aborted):
             self._call(lambda: transaction.__exit__(type(error) if error else None, error, None))
 
@@ -226,7 +226,7 @@ class OttlaTransactional(Transactional):
 
 
 class _Aborted(Exception):  # noqa: N818
-    """How the block of a transaction is left."""
+    """Raised to leave the block of a transaction."""
 
 
 TRANSACTIONAL: Final[dict[str, Callable[[str, str], Transactional]]] = {

@@ -1,1 +1,1 @@
-"""A check in the manner of Jepsen's log test: real clients, real faults, a history, and what it must not show."""
+"""A check in the manner of Jepsen's log test: real clients, real faults, a history, and a checker."""

@@ -1,4 +1,4 @@
-"""What a history must not show. A pure function of it and of what can be read in the end."""
+"""Finds anomalies in a history. A pure function of the history and the final logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .history import History
 
 UNTOLD = -1
-"""The offset of a record that was acknowledged as one that is there already."""
+"""The offset of a record that was acknowledged as a duplicate."""
 
 
 def violations(history: History, logs: Mapping[int, Mapping[int, str]]) -> list[str]:
@@ -32,15 +32,15 @@ def _lost_or_moved(history: History, logs: Mapping[int, Mapping[int, str]]) -> I
         log = logs.get(sent.partition, {})
         if offset == UNTOLD:
             if sent.value not in log.values():
-                yield f"lost: {sent.value} was acknowledged and is nowhere"
+                yield f"lost: {sent.value} was acknowledged and is missing"
             continue
         found = log.get(offset)
         if found != sent.value:
-            yield f"lost: {sent.value} was acknowledged at {sent.partition}/{offset}, where there is {found}"
+            yield f"lost: {sent.value} was acknowledged at {sent.partition}/{offset}, where now is {found}"
 
 
 def _acknowledged_twice(history: History) -> Iterator[str]:
-    """Two leaders at once: each has given the same offset to another record."""
+    """Split brain: two leaders have assigned the same offset to different records."""
     by_place: dict[tuple[int, int], str] = {}
     for sent, offset in history.acknowledged:
         if offset == UNTOLD:
@@ -76,8 +76,8 @@ def _from_nowhere(history: History, logs: Mapping[int, Mapping[int, str]]) -> It
 
 
 def _read_and_gone(history: History, logs: Mapping[int, Mapping[int, str]]) -> Iterator[str]:
-    """A consumer sees only what is committed, so it stays as it was read."""
+    """A consumer reads only committed records, so they must not change afterwards."""
     for reader, partition, offset, value in history.reads:
         found = logs.get(partition, {}).get(offset)
         if found != value:
-            yield f"unread: {reader} read {value} at {partition}/{offset}, where there is {found}"
+            yield f"unread: {reader} read {value} at {partition}/{offset}, where now is {found}"

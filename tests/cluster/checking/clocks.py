@@ -1,7 +1,6 @@
-"""A wall clock of a process's own, to be moved while it runs: a small library in front of the C library's.
+"""A separate wall clock for a process, moved while it runs by a small library preloaded before libc.
 
-Only what asks for the time of day sees it jump. Clocks that never go back are left alone, as they are by an
-administrator who sets the clock of a machine.
+Only the time of day jumps. Monotonic clocks are not affected, as when an administrator sets the clock of a machine.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ time_t time(time_t *told) {
 
 
 class NoCompiler(Exception):
-    """There is none here to build it with."""
+    """No C compiler is available."""
 
 
 class ShiftedClock:
@@ -76,7 +75,7 @@ class ShiftedClock:
         self.environment = {"LD_PRELOAD": str(library), "SHIFTED_CLOCK": str(self._shift)}
 
     def jump(self, seconds: int) -> None:
-        """To this many seconds away from what it really is."""
+        """Set the clock to this many seconds off the real time."""
         if not self._shift.exists():
             self._shift.write_bytes(bytes(8))
         with self._shift.open("r+b") as file:

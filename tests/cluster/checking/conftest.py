@@ -1,4 +1,4 @@
-"""Topology that several kinds of load are tried in."""
+"""Fixtures shared by several kinds of load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One partition on chosen nodes of a cluster: records that were acknowledged, and which of them are there."""
+"""One partition on chosen nodes of a cluster, its acknowledged records, and which of them can be read."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
 )
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
+from .ends import end_of
 from .processes import until
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Copies:
         return [number for number, node in nodes.items() if node.is_running and not node.is_frozen]
 
     def write(self, count: int = 50) -> None:
-        """With acks=all, and wait until all of them are acknowledged."""
+        """Produce with acks=all, and wait until all records are acknowledged."""
         producer = Producer({**_QUIET, "bootstrap.servers": self._running(), "acks": "all"})
         failed: list[object] = []
 
@@ -72,13 +73,13 @@ class Copies:
         assert not failed
 
     def lost(self) -> set[str]:
-        """Of the acknowledged records, at the current leader."""
+        """The missing acknowledged records, according to the current leader."""
         until(lambda: self.seen(self._awake()[0]).leader >= 0, f"a leader of {self.at}")
         consumer = Consumer({**_QUIET, "bootstrap.servers": self._running(), "group.id": "end"})
         found: set[str] = set()
         try:
             place = TopicPartition(self.topic, 0, OFFSET_BEGINNING)
-            end = consumer.get_watermark_offsets(place, timeout=_PATIENCE_S)[1]
+            end = end_of(consumer, place)
             consumer.assign([place])
             until(lambda: _take(consumer, found) >= end, "the end of the log")
         finally:
@@ -86,7 +87,7 @@ class Copies:
         return set(self.acknowledged) - found
 
     def seen(self, by: int) -> Seen:
-        """As this node tells clients."""
+        """The partition's metadata, as returned by this node."""
         with RawClient(self._processes.nodes[by].address) as client:
             told = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=self.topic),)), version=9)
         [partition] = told.topics[0].partitions
@@ -99,7 +100,7 @@ class Copies:
         )
 
     def move(self, target: Sequence[int] | None, by: int) -> ReassignablePartitionResponse:
-        """Asked of this node: any of them takes any change."""
+        """Reassign replicas through this node; any node accepts the request."""
         wanted = ReassignablePartition(partition_index=0, replicas=None if target is None else tuple(target))
         topic = ReassignableTopic(name=self.topic, partitions=(wanted,))
         with RawClient(self._processes.nodes[by].address) as client:
@@ -108,7 +109,7 @@ class Copies:
 
 
 def _take(consumer: Consumer, found: set[str]) -> int:
-    """What has come since, put to the rest; the offset behind it."""
+    """Add new records to the rest; returns the next offset."""
     for message in consumer.consume(1000, timeout=0.2):
         if message.error() is None:
             found.add(message.value().decode())

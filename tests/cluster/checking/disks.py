@@ -1,4 +1,4 @@
-"""Disks that are wiped, replaced by an older copy, or fail for one partition of many."""
+"""Disk faults: wiped, replaced by an older copy, or failing for one partition of many."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wipe_leader(faults: Faults, writers: list[Writer]) -> None:
 
 
 def wipe_in_turn(faults: Faults, writers: list[Writer]) -> None:
-    """In the end no disk is one of those that there were in the beginning."""
+    """Replace every disk, one after the other."""
     for node in faults.nodes.values():
         faults.history.event(f"node {node.number} loses its disk")
         node.kill()
@@ -97,7 +97,7 @@ def older_disk_of_the_last_in_sync(faults: Faults, writers: list[Writer]) -> Non
 
 
 def _last_in_sync_dies(faults: Faults, writers: list[Writer], last: Node) -> None:
-    """It alone has what was acknowledged last."""
+    """The killed node alone has the last acknowledged records."""
     for node in faults.nodes.values():
         if node is not last:
             faults.history.event(f"kill -9 of node {node.number}")
@@ -136,7 +136,7 @@ def _start_all(faults: Faults) -> None:
 
 @contextmanager
 def _broken(faults: Faults, node: Node) -> Iterator[None]:
-    """The node, which is not running, cannot open partition 0 meanwhile."""
+    """Make the stopped node unable to open partition 0 inside the block."""
     broken = node.folder / f"{faults.placed.topic}-0" / f"{0:020}.log"
     kept = _beside(node, "kept.log")
     broken.rename(kept)
@@ -175,7 +175,7 @@ def _cannot_open(faults: Faults, writers: list[Writer], node: Node) -> None:
 
 
 def partition_whose_fsync_fails(faults: Faults, writers: list[Writer]) -> None:
-    """EIO on one partition of its leader: another one leads, and its other partitions are as they were."""
+    """EIO on one partition of its leader: another replica takes over; the other partitions are not affected."""
     leader = faults.leader()
     listed = leader.folder.with_name(f"{leader.folder.name}.eio")
     faults.history.event(f"fsync of partition 0 fails on node {leader.number}")

@@ -1,4 +1,4 @@
-"""What can befall a cluster, each as a function that lets it happen and waits until it is over."""
+"""Faults of a cluster: each function injects one and waits until it is over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Faults:
         self.zookeeper = zookeeper
 
     def leader(self) -> Node:
-        """Of partition 0."""
+        """The leader of partition 0."""
         until(lambda: self.partitions()[0].leader >= 0, "a leader")
         return self.nodes[self.partitions()[0].leader]
 
@@ -42,12 +42,12 @@ class Faults:
         until(lambda: all(len(each.isrs) == wanted for each in self.partitions()), f"{wanted} replicas in sync")
 
     def partitions(self, by: Node | None = None) -> list[Any]:
-        """Leader, replicas and ISR of each, in order; as this node tells, or any that is awake."""
+        """Leader, replicas and ISR of each partition, in order, according to this node or any responsive one."""
         by = by or next(node for node in self.nodes.values() if node.is_running and not node.is_frozen)
         return [each for _, each in sorted(self.placed.partitions(by.address).items())]
 
     def kill_leader(self, writers: list[Writer]) -> None:
-        """kill -9, and back when others have taken over."""
+        """kill -9, and restart when others have taken over."""
         leader = self.leader()
         self.history.event(f"kill -9 of node {leader.number}")
         leader.kill()
@@ -70,7 +70,7 @@ class Faults:
         self.back(leader)
 
     def freeze_leader(self, writers: list[Writer]) -> None:
-        """For longer than its session lasts: it wakes up as one that believes to lead, and does not."""
+        """Freeze it for longer than its session: it wakes up believing that it is still leader."""
         leader = self.leader()
         self.history.event(f"node {leader.number} is frozen")
         leader.freeze()
@@ -109,7 +109,7 @@ class Faults:
             writer.wait_for_more()
 
     def damage_follower(self, writers: list[Writer]) -> None:
-        """Bytes in the middle of its log are others when it comes back."""
+        """Corrupt bytes in the middle of its log before it restarts."""
         leader = self.leader()
         node = next(each for each in self.nodes.values() if each is not leader)
         self.history.event(f"the records of node {node.number} are damaged")
@@ -123,7 +123,7 @@ class Faults:
             writer.wait_for_more()
 
     def fill_disk(self, writers: list[Writer]) -> None:
-        """Of a node that leads nothing of this topic; its folder is on a separate file system."""
+        """Fill the disk of a node that leads no partition of this topic; its folder is on a separate file system."""
         leaders = {self.placed.leader(index) for index in self.placed.partitions()}
         node = next(each for number, each in self.nodes.items() if number not in leaders)
         filler = node.folder / "filler"
@@ -139,7 +139,7 @@ class Faults:
         self.wait_until_in_sync()
 
     def restart_zookeeper(self, writers: list[Writer]) -> None:
-        """Away for longer than sessions last: there is no leader, until it is back."""
+        """Stop it for longer than sessions last: there is no leader until it is back."""
         self.history.event("kill -9 of ZooKeeper")
         self.zookeeper.kill()
         time.sleep(SESSION_MS / 1000 * 1.5)
@@ -159,21 +159,21 @@ class Faults:
             writer.wait_for_more()
 
     def cut_one_way(self, writers: list[Writer]) -> None:
-        """What followers say arrives at the leader, and what it says does not arrive at them."""
+        """Packets from followers reach the leader, but not the other way round."""
         leader = self.leader()
         self._cut([Way(leader.number, node.host) for node in self.nodes.values() if node is not leader], 5.0)
         for writer in writers:
             writer.wait_for_more()
 
     def cut_followers_one_way(self, writers: list[Writer]) -> None:
-        """What the leader says arrives at its followers, and what they say does not arrive at it."""
+        """Packets from the leader reach its followers, but not the other way round."""
         leader = self.leader()
         self._cut([Way(node.number, leader.host) for node in self.nodes.values() if node is not leader], 5.0)
         for writer in writers:
             writer.wait_for_more()
 
     def cut_one_follower_one_way(self, writers: list[Writer]) -> None:
-        """It leaves the ISR, and the others go on without it."""
+        """The follower leaves the ISR, and the others continue without it."""
         leader = self.leader()
         node = next(each for each in self.nodes.values() if each is not leader)
         self._cut([Way(leader.number, node.host)], 5.0)
@@ -181,21 +181,21 @@ class Faults:
             writer.wait_for_more()
 
     def cut_in_a_ring(self, writers: list[Writer]) -> None:
-        """Each reaches one of the others, and is reached by the other one."""
+        """Each node can send to one of the others only, in a ring."""
         nodes = list(self.nodes.values())
         self._cut([Way(one.number, next_.host) for one, next_ in zip(nodes, [*nodes[1:], nodes[0]], strict=True)], 5.0)
         for writer in writers:
             writer.wait_for_more()
 
     def cut_controller_from_zookeeper(self, writers: list[Writer]) -> None:
-        """What it says does not arrive there; another node decides."""
+        """Its packets do not reach ZooKeeper; another node becomes controller."""
         assert self.network is not None
         self._cut([Way(self.placed.controller(), self.network.host)], SESSION_MS / 1000 * 3)
         for writer in writers:
             writer.wait_for_more()
 
     def cut_leader_from_zookeeper(self, writers: list[Writer]) -> None:
-        """Its followers go on to fetch from it, its clients to write to it, and others lead."""
+        """Followers and clients still reach the old leader while another one is elected."""
         assert self.network is not None
         self._cut([Way(self.leader().number, self.network.host)], SESSION_MS / 1000 * 3)
         for writer in writers:
@@ -237,7 +237,7 @@ class Faults:
                 assert clock is not None
                 self.history.event(f"the clock of node {number} is {seconds} s off")
                 clock.jump(seconds)
-            # For longer than a session lasts, and with retention looking several times.
+            # Longer than a session, and several runs of retention.
             time.sleep(SESSION_MS / 1000 * 1.5)
             for writer in writers:
                 writer.wait_for_more()
@@ -245,7 +245,7 @@ class Faults:
             assert self.placed.in_sync() == {index: len(self.nodes) for index in before}
 
     def kill_all(self, _writers: list[Writer]) -> None:
-        """Everything at once, as when the power of a room fails; nothing but the page cache is left."""
+        """Kill all processes at once; the page cache survives."""
         self.history.event("kill -9 of all")
         for node in self.nodes.values():
             node.kill()

@@ -1,4 +1,4 @@
-"""`ottla` with a planted bug: of the partitions on other nodes, one is not told how its transaction ended."""
+"""`ottla` with a planted bug: one partition on another node does not get its end marker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ottla` with a planted bug: a leader acknowledges before its followers have anything. The checker must catch it."""
+"""`ottla` with a planted bug: a leader acknowledges before replication. The checker must catch it."""
 
 from __future__ import annotations
 

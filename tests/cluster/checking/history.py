@@ -1,4 +1,4 @@
-"""What clients saw, in the order in which they saw it; kept in a file, so that a failure can be looked at."""
+"""The history of client operations, in order; written to a file for the analysis of failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Sent(NamedTuple):
-    """One record: who sent it, the how-many-eth of its partition it is, and what came of it."""
+    """One record: its producer, its number in the partition, and its outcome."""
 
     producer: str
     number: int

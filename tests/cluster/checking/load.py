@@ -1,4 +1,4 @@
-"""Clients that write and read all the time, and note what they are told."""
+"""Clients that write and read continuously and record the responses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.broker.raw_client import RawClient
 
@@ -15,6 +15,7 @@ from ottla.client.errors import ClientError, RequestTimedOut
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 from .checker import UNTOLD
+from .ends import end_of
 from .history import Read, Sent
 from .processes import until
 
@@ -27,7 +28,11 @@ _QUIET: Final = {"log_level": 0}
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
 _PACE_S: Final = 0.002
 _PATIENCE_S: Final = 30.0
-_DELIVERED_WITHIN_MS: Final = 15_000
+# Longer than any outage: once a record has timed out, librdkafka sends the others that are in flight again under a new
+# producer epoch, which no broker can recognise as duplicates.
+_DELIVERED_WITHIN_MS: Final = 120_000
+# A paused broker keeps its connections open; another one is asked after this time.
+_ANSWERED_WITHIN_MS: Final = 3_000
 
 
 class Trial(NamedTuple):
@@ -49,7 +54,7 @@ class Trial(NamedTuple):
 
 
 class Placed:
-    """Who leads and who is in sync, as clients are told."""
+    """Leaders and ISRs, as reported to clients."""
 
     def __init__(self, trial: Trial) -> None:
         self.topic = trial.topic
@@ -57,7 +62,7 @@ class Placed:
         self._admin = AdminClient({**_QUIET, "bootstrap.servers": trial.servers})
 
     def partitions(self, server: str | None = None) -> dict[int, Any]:
-        """As this broker tells, or any."""
+        """Metadata of the topic, from this broker or any."""
         admin = self._admin if server is None else AdminClient({**_QUIET, "bootstrap.servers": server})
         found: dict[int, Any] = admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions
         return found
@@ -86,7 +91,7 @@ class Placed:
 
 
 class Writer:
-    """Sends numbered records to every partition in turn until it is told to end; then waits for what is under way."""
+    """Sends numbered records to every partition in turn until stopped; then waits for records in flight."""
 
     name: str
 
@@ -103,10 +108,10 @@ class Writer:
     def end(self) -> None:
         self._is_over.set()
         self._thread.join(_PATIENCE_S * 4)
-        assert not self._thread.is_alive(), f"{self.name} does not come to an end"
+        assert not self._thread.is_alive(), f"{self.name} does not end"
 
     def wait_for_more(self, count: int = 100) -> None:
-        """Until this many more are acknowledged: it has found the current leader."""
+        """Wait until this many more records are acknowledged, so that it has found the current leader."""
         goal = self.acknowledged + count
         until(lambda: self.acknowledged >= goal, f"{self.name} to be acknowledged")
 
@@ -148,7 +153,8 @@ class ConfluentWriter(Writer):
                 "enable.idempotence": self.is_idempotent,
                 "acks": "all",
                 "linger.ms": 2,
-                "request.timeout.ms": 3000,
+                "request.timeout.ms": _ANSWERED_WITHIN_MS,
+                "socket.timeout.ms": _ANSWERED_WITHIN_MS + 2_000,
                 "delivery.timeout.ms": _DELIVERED_WITHIN_MS,
             }
         )
@@ -168,21 +174,24 @@ class ConfluentWriter(Writer):
 
 
 class PlainWriter(ConfluentWriter):
-    """One that does not notice when records go missing behind its back."""
+    """A producer without idempotence, which does not detect lost records."""
 
     name = "plain"
     is_idempotent = False
 
 
 class OttlaWriter(Writer):
-    """This package's own."""
+    """The producer of `ottla.client`."""
 
     name = "ottla"
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)
         self._producer: ottla.Producer[bytes, bytes] = ottla.Producer(
-            trial.servers, producer_batch_timeout_ms=2, delivery_timeout_ms=_DELIVERED_WITHIN_MS
+            trial.servers,
+            producer_batch_timeout_ms=2,
+            request_timeout_ms=_ANSWERED_WITHIN_MS,
+            delivery_timeout_ms=_DELIVERED_WITHIN_MS,
         )
         self._waiting: list[tuple[Sent, Any]] = []
 
@@ -209,7 +218,7 @@ class OttlaWriter(Writer):
 
 
 class Reader:
-    """Reads every partition from its beginning, again and again from where it is, until it is told to end."""
+    """Reads every partition from the beginning until stopped."""
 
     name = "reader"
 
@@ -244,29 +253,16 @@ class Reader:
         self._consumer.close()
 
 
-def _end_of(consumer: Consumer, place: TopicPartition) -> int:
-    """A new leader tells it once its followers have caught up with what its predecessor had acknowledged."""
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            end: int = consumer.get_watermark_offsets(place, timeout=_PATIENCE_S)[1]
-        except KafkaException as refused:
-            if refused.args[0].code() != KafkaError.OFFSET_NOT_AVAILABLE or time.monotonic() > deadline_s:
-                raise
-        else:
-            return end
-
-
 def read_all(trial: Trial) -> dict[int, dict[int, str]]:
-    """What there is in the end, by partition and offset."""
+    """The final records by partition and offset."""
     logs: dict[int, dict[int, str]] = {index: {} for index in range(trial.partitions)}
     consumer = Consumer({**_QUIET, "bootstrap.servers": trial.servers, "group.id": "end", "enable.auto.commit": False})
     try:
-        ends = [_end_of(consumer, place) for place in trial.places()]
+        ends = [end_of(consumer, place) for place in trial.places()]
         consumer.assign(trial.places())
         deadline_s = time.monotonic() + _PATIENCE_S
         while any(max(logs[index], default=-1) + 1 < end for index, end in enumerate(ends)):
-            assert time.monotonic() < deadline_s, "the end is never reached"
+            assert time.monotonic() < deadline_s, "the end was never reached"
             for message in consumer.consume(1000, timeout=0.2):
                 if message.error() is None:
                     logs[message.partition()][message.offset()] = message.value().decode()  # type: ignore[index]
@@ -276,7 +272,7 @@ def read_all(trial: Trial) -> dict[int, dict[int, str]]:
 
 
 def under_load(trial: Trial, writers: list[Writer], faults: Callable[[list[Writer]], None]) -> None:
-    """Let clients write and read while faults happen, and end when all can go on."""
+    """Run clients while faults happen; stop when all make progress again."""
     reader = Reader(trial)
     for each in (*writers, reader):
         each.start()  # type: ignore[attr-defined]

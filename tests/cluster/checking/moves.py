@@ -1,4 +1,4 @@
-"""Partitions that are moved, redirected and moved back while nodes are killed."""
+"""Reassignments that are redirected and cancelled while nodes are killed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEED: Final = int(os.environ.get("MOVES_SEED", "1"))
 
 
 def move_redirect_and_cancel_under_kills(faults: Faults, writers: list[Writer]) -> None:
-    """Two replicas of each partition wander over three nodes, of which one after the other is killed."""
+    """Move two replicas of each partition around three nodes while one node after the other is killed."""
     chance = random.Random(SEED)
     for _ in range(_ROUNDS):
         _move_all(faults, chance, None)
@@ -50,7 +50,7 @@ def move_redirect_and_cancel_under_kills(faults: Faults, writers: list[Writer]) 
 
 
 def _move_all(faults: Faults, chance: random.Random, away: Node | None) -> None:
-    """Each partition to other nodes, or back to where it came from."""
+    """Move each partition to other nodes, or back."""
     asked = chance.choice([node for node in faults.nodes.values() if node is not away])
     for index in range(len(faults.partitions(asked))):
         target = None if chance.random() < 0.4 else tuple(chance.sample(sorted(faults.nodes), FACTOR))

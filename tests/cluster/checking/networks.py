@@ -1,4 +1,4 @@
-"""A network namespace for each node, joined by a bridge, so that any of them can be cut off from any other."""
+"""A network namespace per node, joined by a bridge, so that any link can be cut."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOST_NUMBER: Final = 254
 
 
 class NoNamespaces(Exception):
-    """The message says what is missing."""
+    """The message names the missing requirement."""
 
 
 def _ip(*arguments: str) -> None:
@@ -25,14 +25,14 @@ def _ip(*arguments: str) -> None:
 
 
 class Way(NamedTuple):
-    """From a node to an address."""
+    """One direction of a link: from a node to an address."""
 
     number: int
     address: str
 
 
 class Network:
-    """The test process is at `host`, like everything that all nodes use, such as ZooKeeper."""
+    """The test process and shared services such as ZooKeeper are at `host`."""
 
     def __init__(self, count: int) -> None:
         if os.geteuid() != 0:
@@ -79,12 +79,12 @@ class Network:
         return f"{self._subnet}.{number}"
 
     def inside(self, number: int) -> tuple[str, ...]:
-        """Put before a command, this runs it at a node's place in the network."""
+        """A command prefix that runs a command in a node's namespace."""
         return ("ip", "netns", "exec", self._namespace(number))
 
     @contextmanager
     def cut(self, ways: Sequence[Way]) -> Iterator[None]:
-        """Nothing arrives meanwhile that goes these ways."""
+        """Drop all packets in these directions inside the block."""
         for number, address in ways:
             _ip("-n", self._namespace(number), "route", "add", "blackhole", f"{address}/32")
         try:

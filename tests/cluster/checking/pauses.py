@@ -1,4 +1,4 @@
-"""Processes that are stopped for longer than their session lasts, and go on."""
+"""Processes paused for longer than their session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _thaw(faults: Faults, node: Node) -> None:
 
 
 def freeze_follower(faults: Faults, writers: list[Writer]) -> None:
-    """It leaves the ISR, and joins again when it has caught up."""
+    """The follower leaves the ISR, and rejoins when it has caught up."""
     leaders = {leader for leader, _ in faults.placed.led().values()}
     node = next(each for number, each in faults.nodes.items() if number != min(leaders))
     _freeze(faults, node)
@@ -38,7 +38,7 @@ def freeze_follower(faults: Faults, writers: list[Writer]) -> None:
 
 
 def freeze_in_turn(faults: Faults, writers: list[Writer]) -> None:
-    """One goes on when the next is stopped, so that each of them has missed elections."""
+    """Resume one node when the next is paused, so that each misses elections."""
     frozen: Node | None = None
     for node in faults.nodes.values():
         _freeze(faults, node)
@@ -55,7 +55,7 @@ def freeze_in_turn(faults: Faults, writers: list[Writer]) -> None:
 
 
 def freeze_all(faults: Faults, writers: list[Writer]) -> None:
-    """All sessions end. Who goes on first must not lead by what it knew."""
+    """All sessions expire. The first node to resume must not lead by its outdated state."""
     for node in faults.nodes.values():
         _freeze(faults, node)
     time.sleep(_LONG_S)
@@ -67,7 +67,7 @@ def freeze_all(faults: Faults, writers: list[Writer]) -> None:
 
 
 def freeze_leader_and_kill_its_successor(faults: Faults, writers: list[Writer]) -> None:
-    """The old leader goes on when the new one is dead: the third one leads, not the old one by what it has."""
+    """The old leader resumes when the new one is dead: the third must lead, not the old one by its outdated state."""
     leader = faults.leader()
     _freeze(faults, leader)
     time.sleep(_LONG_S)

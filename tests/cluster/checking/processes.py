@@ -1,7 +1,8 @@
-"""A cluster of real processes, whose members can be killed, stopped, wiped and brought back."""
+"""A cluster of real processes that can be killed, paused, wiped and restarted."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -35,15 +36,16 @@ SESSION_MS: Final = 2_000
 
 
 class Topology(NamedTuple):
-    """What is different about the machine of each node."""
+    """Per-node options of the environment."""
 
     links: SlowLinks | None = None
     has_own_clocks: bool = False
     settings: tuple[str, ...] = ()
+    http_port: int = -1
 
 
 class Node:
-    """`ottla serve`, always at the same port with the same folder."""
+    """`ottla serve`, always on the same port with the same folder."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -57,6 +59,7 @@ class Node:
         self.number = number
         self.clock = ShiftedClock(folder, number) if topology.has_own_clocks else None
         self._settings = topology.settings
+        self._http_port = topology.http_port
         self.host = "127.0.0.1" if network is None else network.address(number)
         self._inside = () if network is None else network.inside(number)
         self.folder = folder / f"node-{number}"
@@ -93,7 +96,7 @@ class Node:
                 [
                     *(*self._inside, sys.executable, "-m", self._module, "serve", "--zookeeper", self._zookeeper),
                     *("--node-id", str(self.number), "--host", self.host, "--port", str(self.port)),
-                    *("--http-port", "-1", "--advertised", self.address),
+                    *("--http-port", str(self._http_port), "--advertised", self.address),
                     *("--data-dir", str(self.folder), "--log-level", "info", "--ready-file", str(self._ready_file)),
                     *(part for setting in given for part in ("--set", setting)),
                 ],
@@ -107,14 +110,20 @@ class Node:
         until(lambda: self._ready_file.exists() or not self.is_running, f"node {self.number} to be ready")
         assert self.is_running, self.log_path.read_text()[-2000:]
 
+    @property
+    def schema_registry(self) -> str:
+        """Its URL, once it is ready."""
+        url: str = json.loads(self._ready_file.read_bytes())["schema_registry"]
+        return url
+
     def kill(self) -> None:
-        """kill -9: it can do nothing about it."""
+        """Send SIGKILL."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(_PATIENCE_S)
 
     def stop(self) -> None:
-        """In order."""
+        """Stop cleanly with SIGTERM."""
         assert self.process is not None
         self.process.terminate()
         assert self.process.wait(_PATIENCE_S) == 0, self.log_path.read_text()[-2000:]
@@ -132,11 +141,11 @@ class Node:
         os.kill(self.process.pid, what)
 
     def wipe(self) -> None:
-        """A new disk, which is empty."""
+        """Replace the disk by an empty one."""
         shutil.rmtree(self.folder)
 
     def swap_disk(self, other: Path) -> None:
-        """That folder in place of this one, which is kept there; an empty disk if there is no such folder."""
+        """Swap the data folder with that folder; with an empty disk if it does not exist."""
         beside = self.folder.with_name(f"{self.folder.name}-swapped")
         self.folder.rename(beside)
         if other.exists():
@@ -180,7 +189,7 @@ class Processes:
                 node.kill()
 
     def recover(self) -> None:
-        """After a fault that did not end as it should: the next one finds all nodes at work."""
+        """Clean up after a failed fault, so that the next one finds all nodes running."""
         for node in self.nodes.values():
             if node.is_running and node.is_frozen:
                 node.thaw()
@@ -198,7 +207,7 @@ class Cluster(NamedTuple):
 
 
 def until(holds: Callable[[], object], what: str, patience_s: float = _PATIENCE_S) -> None:
-    """Wait for what other processes do; there is nothing to be told by."""
+    """Poll for a condition that other processes bring about."""
     deadline_s = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < deadline_s, f"waited in vain for {what}"

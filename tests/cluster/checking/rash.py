@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def _at_once(_coordinator: TransactionCoordinator, _transactional_id: str) -> None:
-    """Wait for nothing."""
+    """Return without waiting."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Proxies that pass on what comes after a while: links that are slow, without being lossy or narrow."""
+"""Proxies that add latency to links, without loss or bandwidth limits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES: Final = 64 * 1024
 _JITTER: Final = 0.5
-"""A delay is up to this share longer, so that answers do not come in step."""
+"""Jitter: a delay is up to this share longer."""
 
 
 class SlowLinks:
-    """Runs its proxies in a thread; `delay_s` may be changed at any time, and holds for what comes then."""
+    """Runs proxies in a thread; changes of `delay_s` apply to data received afterwards."""
 
     def __init__(self) -> None:
         self.delay_s = 0.0
@@ -37,7 +37,7 @@ class SlowLinks:
         self._loop.close()
 
     def to(self, host: str, port: int) -> int:
-        """The port of a proxy to this place."""
+        """Start a proxy to this address; returns its port."""
         port_here: int = self._run(self._listen(host, port))
         return port_here
 
@@ -74,7 +74,7 @@ class SlowLinks:
                 data = await reader.read(_CHUNK_BYTES)
             except ConnectionError:
                 data = b""
-            # In order: what comes later does not arrive sooner.
+            # Keep the order: later data must not arrive earlier.
             last_s = max(last_s, self._loop.time() + self.delay_s * (1 + random.random() * _JITTER))
             under_way.put_nowait((last_s, data))
             if not data:

@@ -1,4 +1,4 @@
-"""What became of transactions, as far as their producers were told; kept in a file, so that it can be looked at."""
+"""Outcomes of transactions as reported to their producers; written to a file for the analysis of failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Fate(Enum):
     """A commit was never requested, or it was aborted."""
     COMMITTED = "committed"
     UNKNOWN = "unknown"
-    """It was to be committed, and its producer has not heard what came of it."""
+    """A commit was requested, and its outcome is unknown."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Story:
     sent: dict[int, list[str]] = field(default_factory=dict)
     """Values by partition; a transaction is committed with all of them or not at all."""
     moved_to: int | None = None
-    """Where it takes its worker's group."""
+    """The offset to which it moves its worker's group."""
 
     def next_value(self, partition: int) -> str:
         values = self.sent.setdefault(partition, [])
@@ -44,7 +44,7 @@ class Story:
 
 
 class Stories:
-    """All of them, and what readers of committed records saw meanwhile. The workers' threads write into it."""
+    """All transactions, and the records read with read_committed. Written by the workers' threads."""
 
     def __init__(self, path: Path) -> None:
         self.told: list[Story] = []

@@ -1,6 +1,6 @@
-"""What transactions must not show: torn, lost, aborted and yet seen, offsets and records that disagree.
+"""Finds anomalies of transactions: torn, lost, aborted but visible, offsets that disagree with records.
 
-A pure function of what producers were told and of what readers of committed records get in the end.
+A pure function of the outcomes reported to producers and the final read_committed logs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Ending(NamedTuple):
-    """What there is in the end."""
+    """The final state."""
 
     logs: Mapping[int, Mapping[int, str]]
-    """By partition and offset, what a reader of committed records gets."""
+    """Records read with read_committed, by partition and offset."""
     progress: Mapping[str, int | None]
-    """By worker, where its group is."""
+    """The committed offset of each worker's group."""
 
 
 def broken_promises(stories: Sequence[Story], reads: Iterable[Read], ending: Ending) -> list[str]:
@@ -45,7 +45,7 @@ def _lost_seen_or_torn(stories: Iterable[Story], seen: set[str]) -> Iterator[str
         if story.fate is Fate.GONE and there:
             yield f"seen: {there} of {name}, which was not committed"
         elif story.fate is Fate.COMMITTED and not there and values:
-            yield f"lost: {name} was committed and is nowhere"
+            yield f"lost: {name} was committed and is missing"
         elif there and len(there) < len(values):
             yield f"torn: of {name} there are {there}, and not {sorted(set(values) - seen)}"
 
@@ -75,11 +75,11 @@ def _read_and_gone(reads: Iterable[Read], logs: Mapping[int, Mapping[int, str]])
     for reader, partition, offset, value in reads:
         found = logs.get(partition, {}).get(offset)
         if found != value:
-            yield f"dirty: {reader} read {value} at {partition}/{offset}, where there is {found}"
+            yield f"dirty: {reader} read {value} at {partition}/{offset}, where now is {found}"
 
 
 def _disagreeing(stories: Iterable[Story], seen: set[str], progress: Mapping[str, int | None]) -> Iterator[str]:
-    """A group is where the last transaction took it whose records are there."""
+    """A group's offset must be that of the last transaction whose records are visible."""
     wanted: dict[str, int | None] = dict.fromkeys(progress)
     for story in stories:
         if story.moved_to is not None and any(value in seen for values in story.sent.values() for value in values):

@@ -1,4 +1,4 @@
-"""The checker itself: it finds each kind of wrong there is, and nothing in a history without any."""
+"""Tests of the checker: it finds each kind of anomaly, and nothing in a correct history."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def kinds(history: History, log: dict[int, str]) -> set[str]:
     return {found.split(":")[0] for found in violations(history, {0: log})}
 
 
-def test_all_that_was_acknowledged_in_its_place_is_right(history: History) -> None:
+def test_a_log_of_acknowledged_records_is_correct(history: History) -> None:
     assert kinds(history, {0: A0.value, 1: A1.value}) == set()
 
 
-def test_what_was_not_acknowledged_may_be_there(history: History) -> None:
+def test_unacknowledged_records_may_be_in_the_log(history: History) -> None:
     assert kinds(history, {0: A0.value, 1: A1.value, 2: A2.value}) == set()
 
 
-def test_what_was_acknowledged_and_is_not_there_is_lost(history: History) -> None:
+def test_a_missing_acknowledged_record_is_found(history: History) -> None:
     assert kinds(history, {0: A0.value}) == {"lost"}
 
 
-def test_a_record_that_is_there_twice_is_found(history: History) -> None:
+def test_a_duplicate_record_is_found(history: History) -> None:
     assert kinds(history, {0: A0.value, 1: A1.value, 2: A1.value}) == {"repeated", "reordered"}
 
 
@@ -53,17 +53,17 @@ def test_records_of_a_producer_out_of_order_are_found(history: History) -> None:
     assert kinds(history, {0: A1.value, 1: A0.value}) == {"reordered"}
 
 
-def test_a_record_that_nobody_sent_is_found(history: History) -> None:
+def test_a_record_that_was_never_sent_is_found(history: History) -> None:
     assert kinds(history, {0: A0.value, 1: A1.value, 2: "b:0:0"}) == {"from nowhere"}
 
 
-def test_an_offset_that_two_leaders_gave_out_is_found(history: History) -> None:
+def test_an_offset_assigned_twice_is_found(history: History) -> None:
     history.acknowledges(A2, 1)
 
     assert "split" in kinds(history, {0: A0.value, 1: A1.value})
 
 
-def test_what_was_read_and_is_something_else_later_is_found(history: History) -> None:
+def test_a_record_that_changed_after_it_was_read_is_found(history: History) -> None:
     history.read([Read("c", 0, 2, A2.value)])
 
     assert kinds(history, {0: A0.value, 1: A1.value}) == {"unread"}

@@ -1,4 +1,4 @@
-"""The clock that tests move: the time of day jumps, and nothing else."""
+"""The shifted clock: only the time of day jumps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_time_of_day_jumps_and_steady_clocks_do_not(tmp_path: Path) -> None:
+def test_the_time_of_day_jumps_and_monotonic_clocks_do_not(tmp_path: Path) -> None:
     try:
         clock = ShiftedClock(tmp_path, 1)
     except NoCompiler as missing:

@@ -1,4 +1,4 @@
-"""DeleteRecords on real processes and a real ZooKeeper: what was answered holds after a fail-over."""
+"""DeleteRecords on real processes and a real ZooKeeper: acknowledged deletions survive a failover."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def earliest(node: Node) -> tuple[int, int]:
 
 
 def leader_by(processes: Processes, node: Node) -> Node | None:
-    """Who leads, as this node says."""
+    """The leader according to this node."""
     with RawClient(node.address) as client:
         [topic] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)), version=9).topics
     return processes.nodes.get(topic.partitions[0].leader_id)
@@ -71,7 +71,7 @@ def in_sync_by(node: Node) -> int:
 
 
 @pytest.mark.timeout(180)
-def test_deleted_records_do_not_come_back_with_another_leader(processes: Processes) -> None:
+def test_deleted_records_do_not_reappear_with_another_leader(processes: Processes) -> None:
     for offset in (3, 6):
         leader = leader_by(processes, processes.nodes[1])
         assert leader is not None
@@ -90,7 +90,7 @@ def test_deleted_records_do_not_come_back_with_another_leader(processes: Process
 
 
 @pytest.mark.timeout(180)
-def test_the_answer_waits_for_replicas_in_sync_and_no_longer_than_asked_for(processes: Processes) -> None:
+def test_the_response_waits_for_the_isr_up_to_its_timeout(processes: Processes) -> None:
     leader = leader_by(processes, processes.nodes[1])
     assert leader is not None
     followers = [node for node in processes.nodes.values() if node is not leader]

@@ -84,21 +84,23 @@ def on_small_disks(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.T
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("happens", [*SHORT, *(LONG if IS_LONG else [])], ids=lambda fault: fault.__name__)
-def test_what_was_acknowledged_is_there_once_and_in_order(cluster: Cluster, tmp_path: Path, happens: Happens) -> None:
+def test_acknowledged_records_are_stored_once_and_in_order_under_faults(
+    cluster: Cluster, tmp_path: Path, happens: Happens
+) -> None:
     assert found_wrong(cluster, tmp_path, happens) == []
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 @pytest.mark.parametrize("happens", IN_A_NETWORK, ids=lambda fault: fault.__name__)
-def test_so_it_is_when_the_network_fails(networked: Cluster, tmp_path: Path, happens: Happens) -> None:
+def test_nothing_is_lost_when_the_network_fails(networked: Cluster, tmp_path: Path, happens: Happens) -> None:
     assert found_wrong(networked, tmp_path, happens) == []
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 @pytest.mark.parametrize("happens", LAST_DISKS, ids=lambda fault: fault.__name__)
-def test_so_it_is_when_the_last_replica_in_sync_has_a_wrong_disk_until_the_right_one_is_back(
+def test_nothing_is_lost_when_the_last_in_sync_replica_starts_with_a_wrong_disk(
     cluster: Cluster, tmp_path: Path, happens: Happens
 ) -> None:
     assert found_wrong(cluster, tmp_path, happens, Shape(min_insync=1)) == []
@@ -107,7 +109,7 @@ def test_so_it_is_when_the_last_replica_in_sync_has_a_wrong_disk_until_the_right
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 @pytest.mark.parametrize("happens", BROKEN, ids=lambda fault: fault.__name__)
-def test_so_it_is_when_the_disk_fails_one_partition_of_many(
+def test_nothing_is_lost_when_a_disk_fails_for_one_partition(
     on_failing_disks: Cluster, tmp_path: Path, happens: Happens
 ) -> None:
     shape = Shape(partitions=6, configs={"flush.messages": "1"})
@@ -116,22 +118,20 @@ def test_so_it_is_when_the_disk_fails_one_partition_of_many(
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_so_it_is_when_partitions_are_moved_and_moved_back_while_nodes_are_killed(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_nothing_is_lost_when_nodes_are_killed_during_reassignments(cluster: Cluster, tmp_path: Path) -> None:
     shape = Shape(factor=FACTOR, min_insync=1)
     assert found_wrong(cluster, tmp_path, move_redirect_and_cancel_under_kills, shape) == []
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_so_it_is_when_the_disk_of_a_follower_is_full(on_small_disks: Cluster, tmp_path: Path) -> None:
+def test_nothing_is_lost_when_the_disk_of_a_follower_is_full(on_small_disks: Cluster, tmp_path: Path) -> None:
     assert found_wrong(on_small_disks, tmp_path, Faults.fill_disk) == []
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
+def test_nothing_is_lost_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     with SlowLinks() as links:
         zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-{os.getpid()}"
         with Processes(tmp_path / "cluster", zookeeper, topology=Topology(links=links)) as processes:
@@ -141,9 +141,9 @@ def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_pat
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
+def test_nothing_is_lost_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     zookeeper = f"{zookeeper_server.address}/clocks-{os.getpid()}"
-    # By a clock that jumps, all but the newest segment would be too old.
+    # After a clock jump, all but the newest segment would exceed retention.
     often = Topology(has_own_clocks=True, settings=("broker.retention_check_interval_ms=200",))
     young = {"retention.ms": "1800000", "internal.segment.bytes": "16384"}
     try:
@@ -157,7 +157,7 @@ def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer,
 
 
 @pytest.mark.timeout(300)
-def test_a_leader_that_acknowledges_before_it_has_replicated_is_caught(
+def test_a_leader_that_acknowledges_before_replication_is_caught(
     zookeeper_server: ZooKeeperServer, tmp_path: Path
 ) -> None:
     zookeeper = f"{zookeeper_server.address}/hasty-{os.getpid()}"

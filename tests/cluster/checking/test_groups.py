@@ -1,4 +1,4 @@
-"""A group whose coordinator is killed: its offsets are on the other replicas, and another node looks after it."""
+"""Kill a group's coordinator: its offsets are replicated, and another node takes over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last in-sync copy of acknowledged records is never given up: real processes, a real ZooKeeper."""
+"""The last in-sync replica of acknowledged records is never discarded: real processes, a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def processes(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> Iterator[Pro
 
 
 def _led_by_its_new_replica_alone(processes: Processes) -> Copies:
-    """On its way from 1 to 2 and 3; 3 does not follow, 1 is dead, and 2 has acknowledged records that 1 has not."""
+    """A reassignment from 1 to 2 and 3: 3 does not follow, 1 is dead, and 2 has acknowledged records that 1 lacks."""
     copies = Copies(processes, "moved", [1])
     copies.write()
     processes.nodes[3].freeze()
@@ -46,7 +46,7 @@ def _led_by_its_new_replica_alone(processes: Processes) -> Copies:
 
 
 @pytest.mark.timeout(120)
-def test_a_cancelled_move_does_not_lose_what_its_new_replica_alone_has(processes: Processes) -> None:
+def test_a_cancelled_reassignment_does_not_lose_records_of_the_new_replica(processes: Processes) -> None:
     copies = _led_by_its_new_replica_alone(processes)
 
     refused = copies.move(None, by=2)
@@ -62,7 +62,7 @@ def test_a_cancelled_move_does_not_lose_what_its_new_replica_alone_has(processes
 
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_a_redirected_move_keeps_the_only_replica_in_sync_until_another_is(processes: Processes) -> None:
+def test_a_redirected_reassignment_keeps_the_only_in_sync_replica_until_another_joins(processes: Processes) -> None:
     copies = _led_by_its_new_replica_alone(processes)
 
     assert copies.move([1], by=2).error_code == 0
@@ -76,7 +76,7 @@ def test_a_redirected_move_keeps_the_only_replica_in_sync_until_another_is(proce
 
 
 def _acknowledged_by_one_alone(processes: Processes, copies: Copies) -> None:
-    """2 and 3 are dead, and 1 acknowledges more; then it is dead, too."""
+    """Nodes 2 and 3 die, node 1 acknowledges more records, then dies, too."""
     for number in (2, 3):
         processes.nodes[number].kill()
     copies.wait_for(1, leader=1, isr=[1])
@@ -93,12 +93,12 @@ def _start_all(processes: Processes) -> None:
 
 
 def _let_the_controller_decide(processes: Processes, name: str) -> None:
-    """A topic that is created now has a leader once it has decided about all that was known before."""
+    """A topic created now gets a leader only after the controller has handled everything known before."""
     Copies(processes, name, [1])
 
 
 def _check_nothing_leads_but_the_right_folder(processes: Processes, copies: Copies, right: Path) -> None:
-    """Node 1 has another folder: there is no leader, and nothing is truncated, until it has the right one."""
+    """While node 1 has another folder there is no leader, and nothing is truncated until it has the right one."""
     node = processes.nodes[1]
     _let_the_controller_decide(processes, "decided")
     assert copies.seen(2) == (-1, (1, 2, 3), (1,))
@@ -120,7 +120,7 @@ def _check_nothing_leads_but_the_right_folder(processes: Processes, copies: Copi
 
 
 @pytest.mark.timeout(180)
-def test_the_last_replica_in_sync_does_not_lead_with_an_empty_folder(processes: Processes, tmp_path: Path) -> None:
+def test_the_last_in_sync_replica_does_not_lead_with_an_empty_folder(processes: Processes, tmp_path: Path) -> None:
     copies = Copies(processes, "wiped", [1, 2, 3])
     copies.write()
     _acknowledged_by_one_alone(processes, copies)
@@ -133,7 +133,7 @@ def test_the_last_replica_in_sync_does_not_lead_with_an_empty_folder(processes: 
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_the_last_replica_in_sync_does_not_lead_with_an_older_copy_of_its_folder(
+def test_the_last_in_sync_replica_does_not_lead_with_an_older_copy_of_its_folder(
     processes: Processes, tmp_path: Path
 ) -> None:
     copies, node = Copies(processes, "older", [1, 2, 3]), processes.nodes[1]
@@ -153,7 +153,7 @@ def test_the_last_replica_in_sync_does_not_lead_with_an_older_copy_of_its_folder
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_the_last_replica_in_sync_does_not_lead_without_the_folder_of_the_partition(processes: Processes) -> None:
+def test_the_last_in_sync_replica_does_not_lead_without_the_partitions_folder(processes: Processes) -> None:
     copies, node = Copies(processes, "gone", [1, 2, 3]), processes.nodes[1]
     copies.write()
     until(lambda: read_offsets(node.folder / HIGH_WATERMARKS).get(copies.at) == 50, "a checkpoint")
@@ -168,7 +168,7 @@ def test_the_last_replica_in_sync_does_not_lead_without_the_folder_of_the_partit
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_the_last_replica_in_sync_leads_again_after_it_was_killed(processes: Processes) -> None:
+def test_the_last_in_sync_replica_leads_again_after_a_kill(processes: Processes) -> None:
     copies = Copies(processes, "killed", [1, 2, 3])
     copies.write()
     _acknowledged_by_one_alone(processes, copies)
@@ -181,7 +181,7 @@ def test_the_last_replica_in_sync_leads_again_after_it_was_killed(processes: Pro
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_an_unclean_election_prefers_a_replica_that_has_records_to_an_empty_one(
+def test_an_unclean_election_prefers_a_replica_with_records_to_an_empty_one(
     processes: Processes, tmp_path: Path
 ) -> None:
     copies = Copies(processes, "given-up", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Single partitions that the disk of a node fails, on real processes and a real ZooKeeper."""
+"""Disk failures of single partitions, on real processes and a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def create(processes: Processes, topic: str, configs: dict[str, str] | None = No
 
 
 def told(node: Node, topic: str) -> dict[int, Any]:
-    """What a node tells of each partition: leader, ISR, replicas that are offline."""
+    """Leader, ISR and offline replicas of each partition, according to a node."""
     with RawClient(node.address) as client:
         [found] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=topic),)), version=9).topics
     return {each.partition_index: each for each in found.partitions}

@@ -1,4 +1,4 @@
-"""A topic that is created again under the same name inherits nothing: real processes, a real ZooKeeper."""
+"""A re-created topic inherits nothing from its predecessor: real processes, a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_follower_does_not_inherit_the_high_watermark_of_a_deleted_topic(
 
         Copies(processes, "again", [1, 2, 3])
         until((processes.nodes[3].folder / "again-0").exists, "all replicas to be there")
-        # It stays in the ISR for as long as this test runs, so that nothing is committed.
+        # It stays in the ISR during this test, so that nothing is committed.
         processes.nodes[3].freeze()
         producer = Producer({"bootstrap.servers": processes.nodes[1].address, "acks": 1})
         producer.produce("again", b"not committed", partition=0)

@@ -1,4 +1,4 @@
-"""The checker of transactions itself: it finds each kind of wrong there is, and nothing where there is none."""
+"""Tests of the transaction checker: it finds each kind of anomaly, and nothing in a correct history."""
 
 from __future__ import annotations
 
@@ -34,48 +34,48 @@ def kinds(stories: list[Story], logs: dict[int, dict[int, str]], at: int | None,
     return {found.split(":")[0] for found in broken_promises(stories, reads, Ending(logs, {"a": at}))}
 
 
-def test_what_is_committed_and_nothing_else_is_right(stories: list[Story]) -> None:
+def test_logs_of_committed_transactions_are_correct(stories: list[Story]) -> None:
     assert kinds(stories, whole(0), 1, Read("r", 0, 0, "a:0:0:0")) == set()
 
 
-def test_what_nobody_knows_of_may_be_there_as_a_whole(stories: list[Story]) -> None:
+def test_a_transaction_with_an_unknown_outcome_may_be_visible_as_a_whole(stories: list[Story]) -> None:
     assert kinds(stories, whole(0, 2), 3) == set()
 
 
-def test_a_committed_transaction_that_is_not_there_is_lost(stories: list[Story]) -> None:
+def test_a_missing_committed_transaction_is_found(stories: list[Story]) -> None:
     assert kinds(stories, whole(), None) == {"lost"}
 
 
-def test_an_aborted_one_that_is_seen_is_found(stories: list[Story]) -> None:
+def test_a_visible_aborted_transaction_is_found(stories: list[Story]) -> None:
     assert kinds(stories, whole(0, 1), 2) == {"seen"}
 
 
 @pytest.mark.parametrize("number", [0, 2])
-def test_one_of_which_a_partition_lacks_a_part_is_torn(stories: list[Story], number: int) -> None:
+def test_a_torn_transaction_is_found(stories: list[Story], number: int) -> None:
     logs = whole(0, 2)
     logs[1] = {offset: value for offset, value in logs[1].items() if not value.startswith(f"a:{number}")}
 
     assert kinds(stories, logs, 3) == {"torn"}
 
 
-def test_a_record_that_is_there_twice_is_found(stories: list[Story]) -> None:
+def test_a_duplicate_record_is_found(stories: list[Story]) -> None:
     logs = whole(0)
     logs[0][2] = "a:0:0:1"
 
     assert kinds(stories, logs, 1) == {"repeated", "reordered"}
 
 
-def test_a_record_that_nobody_sent_is_found(stories: list[Story]) -> None:
+def test_a_record_that_was_never_sent_is_found(stories: list[Story]) -> None:
     logs = whole(0)
     logs[0][2] = "b:0:0:0"
 
     assert kinds(stories, logs, 1) == {"from nowhere"}
 
 
-def test_what_was_read_and_did_not_stay_is_found(stories: list[Story]) -> None:
+def test_a_record_that_disappeared_after_it_was_read_is_found(stories: list[Story]) -> None:
     assert kinds(stories, whole(0), 1, Read("r", 0, 2, "a:1:0:0")) == {"dirty"}
 
 
 @pytest.mark.parametrize("at", [None, 2, 3])
-def test_a_group_that_is_elsewhere_than_its_records_is_found(stories: list[Story], at: int | None) -> None:
+def test_offsets_that_disagree_with_records_are_found(stories: list[Story], at: int | None) -> None:
     assert kinds(stories, whole(0), at) == {"disagreeing"}

@@ -1,4 +1,4 @@
-"""Transactions over all nodes while these fail: each is there as a whole or not at all, with the offsets it moved.
+"""Transactions across nodes under faults: each is visible as a whole or not at all, together with its offsets.
 
 The long version is `make cluster-test`.
 """
@@ -79,7 +79,7 @@ def cluster(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPath
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("happens", [*SHORT, *(LONG if IS_LONG else [])], ids=lambda fault: fault.__name__)
-def test_a_transaction_is_whole_or_not_there_whatever_fails(
+def test_a_transaction_is_atomic_under_faults(
     cluster: Cluster, tmp_path: Path, happens: Callable[[TransactionFaults], None]
 ) -> None:
     assert found_wrong(cluster, tmp_path, MIXED, happens) == []
@@ -88,7 +88,7 @@ def test_a_transaction_is_whole_or_not_there_whatever_fails(
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 @pytest.mark.parametrize("happens", IN_A_NETWORK, ids=lambda fault: fault.__name__)
-def test_so_it_is_when_the_network_fails(
+def test_nothing_is_lost_when_the_network_fails(
     networked: Cluster, tmp_path: Path, happens: Callable[[TransactionFaults], None]
 ) -> None:
     assert found_wrong(networked, tmp_path, MIXED, happens) == []
@@ -96,7 +96,7 @@ def test_so_it_is_when_the_network_fails(
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
+def test_nothing_is_lost_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     with SlowLinks() as links:
         zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-transactions-{os.getpid()}"
         with Processes(tmp_path / "cluster", zookeeper, topology=Topology(links=links)) as processes:
@@ -106,7 +106,7 @@ def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_pat
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
+def test_nothing_is_lost_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     zookeeper = f"{zookeeper_server.address}/clocks-of-transactions-{os.getpid()}"
     own = Topology(has_own_clocks=True)
     try:
@@ -119,11 +119,11 @@ def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer,
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
-def test_a_coordinator_that_answers_before_it_has_replicated_is_caught(
+def test_a_coordinator_that_answers_before_replication_is_caught(
     zookeeper_server: ZooKeeperServer, tmp_path: Path
 ) -> None:
     zookeeper = f"{zookeeper_server.address}/rash-{os.getpid()}"
-    # One coordinator for all of them: several transactions are to be at the same point when it dies.
+    # One coordinator for all, so that several transactions are at the same point when it dies.
     alone = Topology(settings=("transactions.state_topic_partitions=1",))
     rash = "tests.cluster.checking.rash"
     with Processes(tmp_path / "cluster", zookeeper, module=rash, topology=alone) as processes:
@@ -134,9 +134,7 @@ def test_a_coordinator_that_answers_before_it_has_replicated_is_caught(
 
 
 @pytest.mark.timeout(300)
-def test_a_coordinator_that_forgets_to_tell_a_partition_is_caught(
-    zookeeper_server: ZooKeeperServer, tmp_path: Path
-) -> None:
+def test_a_coordinator_that_omits_an_end_marker_is_caught(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     zookeeper = f"{zookeeper_server.address}/forgetful-{os.getpid()}"
     with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.forgetful") as processes:
         cluster = Cluster(processes, zookeeper_server)

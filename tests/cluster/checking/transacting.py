@@ -1,4 +1,4 @@
-"""Clients that run one transaction after the other, over partitions on every node, and note what they are told."""
+"""Clients that run transactions over partitions on every node, one after the other, and record the outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .stories import Stories, Story
 
 SOURCE: Final = "source"
-"""The topic that workers say they read from."""
+"""The topic whose offsets workers commit."""
 PARTITIONS: Final = 3
 QUIET: Final = {"log_level": 0}
 PATIENCE_S: Final = 60.0
@@ -29,7 +29,7 @@ _LAST: Final = "last"
 
 
 class Scene:
-    """Where it all happens."""
+    """The cluster under test and the history."""
 
     def __init__(self, servers: str, topic: str, stories: Stories) -> None:
         self.servers = servers
@@ -46,7 +46,7 @@ class Scene:
             try:
                 created.result(PATIENCE_S)
             except KafkaException:
-                assert name == SOURCE  # which another test has created
+                assert name == SOURCE  # created by another test
 
     def consumer(self, group: str) -> Consumer:
         return Consumer(
@@ -72,10 +72,10 @@ class Scene:
 
 
 class Worker:
-    """A transactional id and its producer, which is sometimes replaced while its transaction is open."""
+    """A transactional id and its producer, which is sometimes replaced during an open transaction."""
 
     pause_s = 0.0
-    """Between all being written and the end, so that something may happen there."""
+    """Pause between the last write and the end, so that faults can happen there."""
     commits = 0.75
     """The share of transactions that are to be committed; of the others some are aborted and some left open."""
 
@@ -97,11 +97,11 @@ class Worker:
     def end(self) -> None:
         self._is_over.set()
         self._thread.join(PATIENCE_S * 3)
-        assert not self._thread.is_alive(), f"{self.name} does not come to an end"
+        assert not self._thread.is_alive(), f"{self.name} does not end"
         assert self._failure is None, self._failure
 
     def wait_for_more(self, count: int = 5) -> None:
-        """Until this many more transactions are committed."""
+        """Wait until this many more transactions are committed."""
         goal = self.committed + count
         until(lambda: self.committed >= goal or self._failure, f"{self.name} to commit", PATIENCE_S)
         assert self._failure is None, self._failure
@@ -111,16 +111,16 @@ class Worker:
             while not self._is_over.is_set():
                 self.transact()
             self.settle()
-        except BaseException as failed:  # told to the test by its own thread
+        except BaseException as failed:  # reported to the test by its own thread
             self._failure = failed
             raise
 
     def transact(self) -> None:
-        """From a begin to an end, or to where it is left open."""
+        """Run one transaction to its end, or leave it open."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """End what is open."""
+        """End the open transaction."""
         raise NotImplementedError
 
     def begins(self) -> Story:
@@ -132,13 +132,13 @@ class Worker:
         self.committed += 1
 
     def places(self) -> list[int]:
-        """The partitions of the next records, in order; several on different nodes, mostly."""
+        """The partitions of the next records, in order; mostly several on different nodes."""
         chosen = self.pick.sample(range(PARTITIONS), self.pick.randint(1, PARTITIONS))
         return [partition for partition in chosen for _ in range(self.pick.randint(1, 3))]
 
 
 class CommittedReader:
-    """Reads what is committed while it happens: nothing of it may be gone later."""
+    """Reads committed records during the run; none of them may disappear later."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -161,7 +161,7 @@ class CommittedReader:
 
 
 def read_ending(scene: Scene, workers: list[str], patience_s: float = PATIENCE_S) -> Ending:
-    """All that can be read, up to a last record in each partition; less, if an open transaction stands before it."""
+    """All readable records, up to a final record in each partition; fewer if an open transaction blocks it."""
     producer = Producer({**QUIET, "bootstrap.servers": scene.servers, "acks": "all"})
     for partition in range(PARTITIONS):
         producer.produce(scene.topic, _LAST, partition=partition)
@@ -186,7 +186,7 @@ def read_ending(scene: Scene, workers: list[str], patience_s: float = PATIENCE_S
 
 
 def _progress(scene: Scene, name: str, patience_s: float) -> int | None:
-    """Where the group is; None also if that is not settled, since a transaction is open."""
+    """The committed offset of the group; None also while a transaction is pending."""
     consumer = scene.consumer(name)
     found: list[Any] = []
 
@@ -202,7 +202,7 @@ def _progress(scene: Scene, name: str, patience_s: float) -> int | None:
 
 
 def transacting(scene: Scene, workers: list[Worker], faults: Callable[[], None]) -> None:
-    """Let them work while faults happen, and end when all can go on."""
+    """Run workers while faults happen; stop when all make progress again."""
     reader = CommittedReader(scene)
     for each in (*workers, reader):
         each.start()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What can befall a cluster that runs transactions, each as a function that returns when it is over."""
+"""Faults of a cluster that runs transactions: each function returns when the fault is over."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TransactionFaults:
     # What happens
 
     def nothing(self) -> None:
-        """The workers just go on."""
+        """No fault."""
         self._all_go_on()
 
     def kill_coordinator(self) -> None:
@@ -67,7 +67,7 @@ class TransactionFaults:
             self._back(node)
 
     def freeze_coordinator(self) -> None:
-        """It wakes up as one that believes to coordinate, with ends of transactions that it has yet to tell."""
+        """It wakes up believing that it still coordinates, with end markers yet to send."""
         self._freeze(self._coordinator())
 
     def freeze_leader(self) -> None:
@@ -84,7 +84,7 @@ class TransactionFaults:
         self._until_in_sync()
 
     def wipe_coordinator(self) -> None:
-        """It comes back with an empty disk, and is to learn from others what it had decided."""
+        """It restarts with an empty disk, and must load its decisions from other replicas."""
         node = self._coordinator()
         self._scene.stories.event(f"node {node.number} loses its disk")
         node.kill()
@@ -93,7 +93,7 @@ class TransactionFaults:
         self._back(node)
 
     def jump_clocks(self) -> None:
-        """An hour ahead, an hour back: no transaction takes too long by that."""
+        """An hour ahead, an hour back: no transaction may time out because of it."""
         for seconds in (3600, -3600, 0):
             for node in self._nodes.values():
                 assert node.clock is not None
@@ -102,7 +102,7 @@ class TransactionFaults:
             self._all_go_on()
 
     def restart_zookeeper(self) -> None:
-        """Away for longer than sessions last: there is no coordinator, until it is back."""
+        """Stop it for longer than sessions last: there is no coordinator until it is back."""
         self._scene.stories.event("kill -9 of ZooKeeper")
         self._zookeeper.kill()
         time.sleep(_LONGER_THAN_A_SESSION_S)
@@ -112,10 +112,10 @@ class TransactionFaults:
         self._until_in_sync()
 
     def kill_coordinator_of_frozen_followers(self) -> None:
-        """What it answers now is nowhere else when it dies."""
+        """Its responses now are not replicated when it dies."""
         coordinator = self._coordinator()
         if any(worker.pause_s for worker in self._workers):
-            # More than one: what comes first answers a fetch that followers had sent before.
+            # More than one: the first answers a fetch that followers had already sent.
             until(lambda: sum(each.is_about_to_end for each in self._workers) >= _SEVERAL, "several to be committed")
         followers = self._others(coordinator)
         for node in followers:
@@ -130,7 +130,7 @@ class TransactionFaults:
         self._back(coordinator)
 
     def cut_coordinator_from_followers(self) -> None:
-        """It can write nothing down that counts, so nothing it is asked may come to pass."""
+        """It can replicate nothing, so it must acknowledge nothing."""
         coordinator = self._coordinator().number
         with self._cut(self._ways_between(coordinator, self._nodes.keys() - {coordinator})):
             time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)
@@ -150,7 +150,7 @@ class TransactionFaults:
             self._all_go_on()
 
     def cut_coordinator_from_leader(self) -> None:
-        """Of one partition, which it can neither be asked by nor tell how transactions end."""
+        """Cut it from the leader of one partition, so that neither verification nor end markers get through."""
         coordinator = self._coordinator().number
         leaders = {each.leader_id for each in self._metadata().topics[0].partitions}
         with self._cut(self._ways_between(coordinator, [min(leaders - {coordinator})])):
@@ -177,7 +177,7 @@ class TransactionFaults:
 
     @contextmanager
     def _cut(self, ways: list[Way]) -> Iterator[None]:
-        """And wait until all is as it was."""
+        """Cut the links, and wait until everything has recovered."""
         assert self._network is not None
         self._scene.stories.event(f"cut: {ways}")
         with self._network.cut(ways):
@@ -225,7 +225,7 @@ class TransactionFaults:
             return client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=self._scene.topic),)), version=9)
 
     def _coordinator(self) -> Node:
-        """Of the first worker."""
+        """The coordinator of the first worker."""
         request = FindCoordinatorRequest(key=f"{self._scene.topic}-{self._workers[0].name}", key_type=_TRANSACTION)
         with RawClient(next(iter(self._nodes.values())).address) as client:
             return self._nodes[client.ask(request, version=3).node_id]

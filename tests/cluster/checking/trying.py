@@ -1,4 +1,4 @@
-"""Let something befall a cluster under load, and tell what the history shows that must not be."""
+"""Injects a fault into a cluster under load, and returns the anomalies of the history."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTH: Final[tuple[type[Writer], ...]] = (ConfluentWriter, OttlaWriter)
 
 
 class Shape(NamedTuple):
-    """Of the topic that is written to."""
+    """Configs of the topic under load."""
 
     partitions: int = 2
     factor: int = 3

@@ -25,7 +25,7 @@ _TIMEOUT_MS: Final = 20_000
 
 
 class ConfluentWorker(Worker):
-    """librdkafka's. It moves no group: sending offsets to a coordinator that is gone, it waits for ever (2.16)."""
+    """librdkafka's producer. It commits no offsets: sending them to a lost coordinator hangs (2.16)."""
 
     is_always_new = False
 
@@ -37,7 +37,7 @@ class ConfluentWorker(Worker):
         self._renew()
 
     def _renew(self) -> Producer:
-        """A new producer with the same id; the previous one is left as it is."""
+        """A new producer with the same id; the previous one is abandoned."""
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
             producer = Producer(
@@ -46,7 +46,7 @@ class ConfluentWorker(Worker):
                     "bootstrap.servers": self.scene.servers,
                     "transactional.id": self.transactional_id,
                     "transaction.timeout.ms": _TIMEOUT_MS,
-                    # How long a silent broker is waited for, with records and with all else.
+                    # Timeouts for a silent broker: of records, and of other requests.
                     "request.timeout.ms": 3000,
                     "socket.timeout.ms": 4000,
                     "linger.ms": 1,
@@ -101,7 +101,7 @@ class ConfluentWorker(Worker):
         self.is_committed(story)
 
     def _abort(self, producer: Producer, story: Story, why: str) -> None:
-        """An abort that is answered is one, whatever was asked before."""
+        """An acknowledged abort is final, whatever was requested before."""
         try:
             producer.abort_transaction(_CALL_S)
         except KafkaException:
@@ -111,7 +111,7 @@ class ConfluentWorker(Worker):
 
 
 class PausingWorker(ConfluentWorker):
-    """Each transaction by a new producer, which waits before it commits."""
+    """Uses a new producer for each transaction, which waits before the commit."""
 
     pause_s = 0.5
     is_always_new = True
@@ -119,7 +119,7 @@ class PausingWorker(ConfluentWorker):
 
 
 class OttlaWorker(Worker):
-    """This package's own, which moves a group with every second transaction."""
+    """The producer of `ottla.client`, which commits offsets in every second transaction."""
 
     def __init__(self, scene: Scene, name: str, seed: int) -> None:
         super().__init__(scene, name, seed)
@@ -184,4 +184,4 @@ class OttlaWorker(Worker):
 
 
 class _Aborted(Exception):  # noqa: N818 - not an error
-    """A transaction that is to be aborted."""
+    """Raised to abort a transaction."""

@@ -1,4 +1,4 @@
-"""Events of replication that every model has."""
+"""Replication events shared by all models."""
 
 from __future__ import annotations
 

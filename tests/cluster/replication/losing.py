@@ -1,4 +1,4 @@
-"""The world of the replication rules with the real election, where disks lose records."""
+"""A model of replication with the real election rules, where disks lose records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LosingWorld(World):
         """The folder with which each broker that has a session registered."""
         super().__init__()
         self.returning: dict[int, Returning] = {}
-        """What a node that is down will find when it starts."""
+        """The log that a stopped node will find when it starts."""
         self.damaged: set[int] = set()
         """The nodes that have lost records, until they join the ISR again or lead."""
         self.state = replace(self.state, folders=tuple(self.folders.items()))
@@ -50,7 +50,7 @@ class LosingWorld(World):
 
     @property
     def entitled(self) -> set[int]:
-        """The replicas that may lead, now or when they come back."""
+        """The replicas eligible to lead, now or when they return."""
         return {
             number
             for number in (*self.state.isr, *self.state.eligible)
@@ -71,7 +71,7 @@ class LosingWorld(World):
         self.decide()
 
     def register_again(self, number: int) -> None:
-        """In a new session of the same process."""
+        """Register again in a new session of the same process."""
         if self.nodes[number].is_alive and number not in self.registered:
             self.nodes[number].broker_epoch = next(self._epochs)
             self.registered[number] = self.folders[number]
@@ -103,10 +103,10 @@ class LosingWorld(World):
         if number in in_sync_there(self.state, self.brokers):
             super().elect(number)
 
-    # What befalls nodes
+    # Faults
 
     def stop(self, number: int) -> None:
-        """In order."""
+        """Stop cleanly."""
         if self.nodes[number].is_alive and number in self.registered:
             self.put(without(self.state, number, self.brokers))
             super().crash(number)
@@ -140,7 +140,7 @@ class LosingWorld(World):
         self.damaged.add(node.number)
         entitled = self.entitled
         if entitled <= self.damaged:
-            # No full copy is left, and which of the others has most is not known.
+            # No complete copy is left, and it is unknown which replica has most records.
             self.acknowledged = {
                 offset: entry
                 for offset, entry in self.acknowledged.items()
@@ -167,7 +167,7 @@ class LosingWorld(World):
         self.registered[number] = self.folders[number]
         self.decide()
 
-    # What must hold
+    # Invariants
 
     def check(self) -> None:
         leader = self.state.leader

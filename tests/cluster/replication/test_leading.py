@@ -1,4 +1,4 @@
-"""Who is in sync and what is committed, case by case."""
+"""The leader's rules for the ISR and the high watermark, case by case."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_replica_that_is_about_to_join_is_waited_for() -> None:
     assert rules.with_joining(1, 0) == {0, 1}
 
 
-def test_a_dead_one_is_not_waited_for() -> None:
+def test_a_dead_replica_is_not_waited_for() -> None:
     rules = leading(isr=(0,))
     rules.fetched(1, 10, 0, end_offset=10, now_ms=1)
     rules.present = {0: -1, 2: -1}
@@ -64,7 +64,7 @@ def test_a_dead_one_is_not_waited_for() -> None:
     assert rules.with_joining(1, 0) is None
 
 
-def test_a_replica_without_all_that_a_former_leader_committed_does_not_join() -> None:
+def test_a_replica_that_lacks_committed_records_does_not_join() -> None:
     rules = leading(isr=(0, 1), end=10, high_watermark=5)
     rules.fetched(2, 6, 0, end_offset=10, now_ms=1)
 
@@ -74,7 +74,7 @@ def test_a_replica_without_all_that_a_former_leader_committed_does_not_join() ->
     assert rules.with_joining(2, 0) == {0, 1, 2}
 
 
-def test_who_falls_behind_for_long_leaves() -> None:
+def test_a_replica_that_lags_for_long_leaves_the_isr() -> None:
     rules = leading()
     rules.fetched(1, 12, 0, end_offset=12, now_ms=LAG_MS)
     rules.fetched(2, 10, 0, end_offset=12, now_ms=LAG_MS)
@@ -83,7 +83,7 @@ def test_who_falls_behind_for_long_leaves() -> None:
     assert rules.without_late(12, LAG_MS + 1) == {0, 1}
 
 
-def test_who_is_always_a_little_behind_stays() -> None:
+def test_a_replica_that_is_always_slightly_behind_stays_in_the_isr() -> None:
     rules = leading(end=0, high_watermark=0)
     rules.isr = frozenset({0, 1})
     for step in range(1, 10):
@@ -92,7 +92,7 @@ def test_who_is_always_a_little_behind_stays() -> None:
         assert rules.without_late(step * 10, step * 700) is None
 
 
-def test_a_replica_that_has_lost_what_it_had_leaves_at_once() -> None:
+def test_a_replica_that_lost_records_leaves_at_once() -> None:
     rules = leading()
     rules.fetched(1, 10, 0, end_offset=10, now_ms=1)
     rules.fetched(2, 10, 0, end_offset=10, now_ms=1)
@@ -102,7 +102,7 @@ def test_a_replica_that_has_lost_what_it_had_leaves_at_once() -> None:
     assert rules.without_late(10, 2) == {0, 1}
 
 
-def test_until_a_change_is_known_to_have_happened_both_sets_count() -> None:
+def test_while_an_isr_change_is_pending_both_sets_count() -> None:
     rules = leading()
     rules.fetched(1, 12, 0, end_offset=12, now_ms=1)
     rules.propose(frozenset({0, 1}))
@@ -123,7 +123,7 @@ def test_an_older_state_changes_nothing() -> None:
     assert rules.isr == {0, 1, 2}
 
 
-def test_min_insync_replicas_is_no_more_than_there_are_replicas() -> None:
+def test_min_insync_replicas_is_capped_at_the_number_of_replicas() -> None:
     rules = leading(isr=(0, 1))
 
     assert rules.has_enough(2)
@@ -141,7 +141,7 @@ def test_a_fetch_of_an_earlier_registration_does_not_count() -> None:
     assert rules.with_joining(1, 0) is None
 
 
-def test_a_late_fetch_of_an_earlier_registration_does_not_undo_what_a_later_one_said() -> None:
+def test_a_late_fetch_of_an_earlier_registration_does_not_undo_a_later_one() -> None:
     rules = leading(isr=(0, 1), end=10, high_watermark=9)
     rules.fetched(1, 9, 0, end_offset=10, now_ms=1, broker_epoch=7)
 
@@ -150,7 +150,7 @@ def test_a_late_fetch_of_an_earlier_registration_does_not_undo_what_a_later_one_
     assert not rules.advance(10, 2)
 
 
-def test_a_replica_joins_only_by_what_it_said_in_its_present_registration() -> None:
+def test_a_replica_joins_only_by_fetches_of_its_current_registration() -> None:
     rules = leading(isr=(0,))
     rules.present = {0: 1, 1: 6}
     rules.fetched(1, 10, 0, end_offset=10, now_ms=1, broker_epoch=6)
@@ -184,7 +184,7 @@ def test_the_low_watermark_is_the_earliest_start_of_the_replicas_in_sync() -> No
 
 
 def test_the_low_watermark_waits_for_eligible_replicas() -> None:
-    """They may lead, and would bring the deleted records back."""
+    """They may be elected, and would restore the deleted records."""
     rules = Leading(replace(STATE, isr=(0,), eligible=(1,)), 10, 10, lag_ms=LAG_MS, now_ms=0)
     assert rules.low_watermark(5) == -1
     rules.fetched(1, 10, 3, end_offset=10, now_ms=1)

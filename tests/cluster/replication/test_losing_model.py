@@ -29,7 +29,7 @@ class Losses(ReplicationEvents):
 
     @rule(number=node)
     def a_record_is_produced_and_replicated(self, number: int) -> None:
-        """By all nodes but one, as far as they can."""
+        """Replicate to all nodes but one, if they can."""
         world = self.world
         if world.state.leader == NO_NODE:
             return
@@ -89,7 +89,7 @@ class Losses(ReplicationEvents):
         world.settle()
         world.check()
         if world.state.leader == NO_NODE:
-            assert not world.entitled, "a replica may lead, and does not"
+            assert not world.entitled, "an eligible replica does not lead"
             return
         logs = [each.log for each in world.nodes]
         assert logs[0] == logs[1] == logs[2], "the replicas are not the same"

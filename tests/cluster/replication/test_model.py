@@ -66,7 +66,7 @@ class Replicas(ReplicationEvents):
         world = self.world
         world.settle()
         logs = [each.log for each in world.nodes]
-        assert logs[0] == logs[1] == logs[2], "the replicas have not come together"
+        assert logs[0] == logs[1] == logs[2], "the replicas have not converged"
         assert sorted(world.state.isr) == list(NODES)
         world.check()
 

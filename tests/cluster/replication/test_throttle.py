@@ -1,4 +1,4 @@
-"""How fast copies may be made: the rule, and that it holds between brokers."""
+"""Replication throttling: the rule, and its effect between brokers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BATCH_BYTES = 20_000
 SIDES = {"leader": 1, "follower": 3}
 
 
-def test_more_may_be_taken_once_what_was_taken_is_paid_off() -> None:
+def test_more_bytes_are_allowed_once_the_debt_is_paid_off() -> None:
     throttle = Throttle()
     assert throttle.wait_s(100, now_s=10) == 0
     throttle.took(250, 100, now_s=10)
@@ -37,7 +37,7 @@ def test_more_may_be_taken_once_what_was_taken_is_paid_off() -> None:
     assert throttle.wait_s(100, now_s=12) == 0.5
     throttle.took(100, 100, now_s=12)
     assert throttle.wait_s(100, now_s=12.5) == 1.0
-    assert throttle.wait_s(1000, now_s=12.5) == 0  # at a rate that was raised meanwhile
+    assert throttle.wait_s(1000, now_s=12.5) == 0  # at a rate raised meanwhile
     assert throttle.wait_s(0, now_s=12.5) == float("inf")
     assert throttle.wait_s(100, now_s=13.5) == 0
 
@@ -68,7 +68,7 @@ def throttle_node_3(brokers: Brokers, side: str) -> None:
 
 @pytest.mark.parametrize("side", SIDES)
 @in_loop
-async def test_who_catches_up_is_held_to_the_rate_and_who_is_in_sync_is_not(tmp_path: Path, side: str) -> None:
+async def test_a_replica_that_catches_up_is_throttled_and_one_in_sync_is_not(tmp_path: Path, side: str) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1, isr=[1, 2])
         await brokers[3].replication.stop()  # type: ignore[union-attr]
@@ -79,10 +79,10 @@ async def test_who_catches_up_is_held_to_the_rate_and_who_is_in_sync_is_not(tmp_
         await brokers.start(3)
         before, began_s = brokers.log(3).size, time.monotonic()
 
-        await fill(brokers)  # each acknowledged by the node in sync
+        await fill(brokers)  # each acknowledged by the in-sync node
         assert brokers.log(2).next_offset == 2 * BATCHES
         taken_s = time.monotonic() - began_s
-        assert brokers.log(3).size - before <= RATE * taken_s + RATE, "held to the rate, but for one fetch"
+        assert brokers.log(3).size - before <= RATE * taken_s + RATE, "throttled, except for one fetch"
 
         await until(lambda: brokers.log(3).next_offset == 2 * BATCHES)
         taken_s = time.monotonic() - began_s
@@ -91,7 +91,7 @@ async def test_who_catches_up_is_held_to_the_rate_and_who_is_in_sync_is_not(tmp_
 
 
 @in_loop
-async def test_a_throttle_that_is_lifted_is_noticed_soon(tmp_path: Path) -> None:
+async def test_a_removed_throttle_takes_effect_soon(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1, isr=[1, 2])
         await brokers[3].replication.stop()  # type: ignore[union-attr]
@@ -109,17 +109,17 @@ async def test_a_throttle_that_is_lifted_is_noticed_soon(tmp_path: Path) -> None
             await until(lambda: brokers.log(3).next_offset == BATCHES)
 
 
-def test_who_may_fetch_again_while_it_is_being_looked_at_does(
+def test_a_partition_whose_throttle_ends_during_planning_is_fetched(
     ottla_cluster: EphemeralCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: set[Replica] = set()
 
-    def wait_that_is_over_at_the_second_look_s(_: Throttling, replica: Replica) -> float:
+    def wait_that_ends_at_the_second_call_s(_: Throttling, replica: Replica) -> float:
         wait_s = 0.0 if replica in looked_at else 0.001
         looked_at.add(replica)
         return wait_s
 
-    monkeypatch.setattr(Throttling, "wait_to_fetch_s", wait_that_is_over_at_the_second_look_s)
+    monkeypatch.setattr(Throttling, "wait_to_fetch_s", wait_that_ends_at_the_second_call_s)
     monkeypatch.setattr(Throttling, "fetched", lambda _, replica, __: looked_at.discard(replica))
 
     ottla_cluster.create_topic("t", configs={"min.insync.replicas": "3"})

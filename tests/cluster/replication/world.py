@@ -1,4 +1,4 @@
-"""A small world for the replication rules: replicas that crash, late messages, a controller, and no network."""
+"""A model of the replication rules: crashing replicas, late messages, a controller, and no network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Entry(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a leader has sent and a follower has not got yet."""
+    """A fetch response in flight from leader to follower."""
 
     leader_epoch: int
     from_offset: int
@@ -77,10 +77,10 @@ class World:
         """The registered brokers and their epochs."""
         return {each.number: each.broker_epoch for each in self.nodes if each.is_alive}
 
-    # What brokers do
+    # Actions of brokers
 
     def learn(self, number: int) -> None:
-        """The node hears of the newest state."""
+        """The node receives the newest state."""
         node, state = self.nodes[number], self.state
         if not node.is_alive:
             return
@@ -107,7 +107,7 @@ class World:
             self._advance(node)
 
     def fetch(self, number: int, most: int) -> None:
-        """A follower's request arrives at whom it takes for the leader, whose answer is under way then."""
+        """A follower's fetch arrives at the node that it considers leader, and the response is in flight."""
         node = self.nodes[number]
         if not node.is_alive or node.leading is not None or node.state.leader in (NO_NODE, number):
             return
@@ -138,7 +138,7 @@ class World:
         return Answer(rules.leader_epoch, offset, leader.log[offset : offset + most], rules.high_watermark)
 
     def receive(self, number: int) -> None:
-        """The response arrives, unless the follower has another leader by now."""
+        """The response arrives, unless the follower has changed its leader."""
         node = self.nodes[number]
         answer, node.answer = node.answer, None
         if answer is None or not node.is_alive or node.leading is not None:
@@ -147,7 +147,7 @@ class World:
             return
         if answer.diverging is not None:
             point = truncation_point(node.epochs, node.end, *answer.diverging)
-            assert point < node.end, "truncating must come to an end"
+            assert point < node.end, "truncation must terminate"
             del node.log[point:]
         elif answer.bounds is not None:
             match out_of_range(node.end, *answer.bounds):
@@ -170,7 +170,7 @@ class World:
             self.parked[node.number].remove(offset)
             self.acknowledged[offset] = node.log[offset]
         for offset in range(rules.high_watermark):
-            assert self.read.setdefault(offset, node.log[offset]) == node.log[offset], "what was read has changed"
+            assert self.read.setdefault(offset, node.log[offset]) == node.log[offset], "a read record has changed"
 
     def tick(self, ms: int) -> None:
         self.now_ms += ms
@@ -182,7 +182,7 @@ class World:
                     node.leading.propose(kept)
 
     def write_proposal(self, number: int, *, is_answered: bool) -> None:
-        """What a leader proposed arrives at the catalog, which may not get the answer back to it."""
+        """An ISR proposal reaches the catalog; its response may be lost."""
         rules = self.nodes[number].leading
         if rules is None or rules.proposed is None:
             return
@@ -193,10 +193,10 @@ class World:
                 rules.changed(self.state)
                 self._advance(self.nodes[number])
 
-    # What befalls them
+    # Faults
 
     def crash(self, number: int, *, high_watermark_lost: int = 0) -> None:
-        """The process is gone; what it had written is in its files. The catalog does not know yet."""
+        """The process crashes, and its files stay. The catalog does not know yet."""
         node = self.nodes[number]
         node.is_alive = False
         node.leading = None
@@ -227,7 +227,7 @@ class World:
         node.state = self.state
 
     def elect(self, number: int) -> None:
-        """The controller moves leadership to a member of the in-sync set that is there."""
+        """The controller moves leadership to an available member of the ISR."""
         if number in self.state.isr and self.nodes[number].is_alive and self.state.leader != number:
             self.state = replace(
                 self.state,
@@ -236,7 +236,7 @@ class World:
                 version=self.state.version + 1,
             )
 
-    # What must hold
+    # Invariants
 
     def check(self) -> None:
         for number in self.state.isr:
@@ -246,7 +246,7 @@ class World:
                 assert log[offset] == entry, f"node {number} is in sync and has {log[offset]} in place of {entry}"
 
     def settle(self) -> None:
-        """Everybody comes back and nothing more goes wrong: the logs become the same."""
+        """All nodes return and no more faults happen: the logs converge."""
         for number in NODES:
             self.restart(number)
         if self.state.leader == NO_NODE:

@@ -58,7 +58,7 @@ def test_a_listener_must_not_change_the_catalog(catalog: Catalog) -> None:
     assert list(catalog.view.credentials.values()) == [ANN]
 
 
-def test_producer_ids_run_out_with_an_answer(reopen: Reopen) -> None:
+def test_exhausted_producer_ids_are_an_error(reopen: Reopen) -> None:
     catalog = reopen()
     assert catalog.next_producer_ids(MAX_PRODUCER_ID - 1).first == 0
 

@@ -39,6 +39,7 @@ class Fetcher:
         self._delayed_until: dict[PartitionKey, float] = {}
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
+        self._is_refused = False
         self._complaint = ""
         self._complaints: dict[PartitionKey, str] = {}
         self._connections = NodeConnections(
@@ -63,6 +64,16 @@ class Fetcher:
             self._delayed_until.pop(replica.key, None)
             if not self._replicas:
                 self._hang_up()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the leader refuses connections. Unknown, thus false, if nothing is fetched from it."""
+        return self._is_refused and bool(self._replicas)
+
+    def retry(self) -> None:
+        """The leader may be back."""
+        self._is_refused = False
+        self.look_again()
 
     def look_again(self) -> None:
         """There is something to fetch that the pending fetch does not include, which the leader may hold for long."""
@@ -135,9 +146,9 @@ class Fetcher:
             try:
                 self._connection = await self._connections.open(self._leader)
             except NobodyListens:
-                self._replication.suspects.add(self._leader)
+                self._is_refused = True
                 raise
-            self._replication.suspects.discard(self._leader)
+            self._is_refused = False
         return self._connection
 
     def _complain(self, why: str) -> None:

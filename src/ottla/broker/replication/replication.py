@@ -45,8 +45,6 @@ class Replication:
         self.broker = broker
         self.present = _epochs(cluster.view.brokers)
         self.replicas: dict[PartitionKey, Replica] = {}
-        self.suspects: set[int] = set()
-        """Registered nodes that refuse connections. Clients are told to retry; nothing else depends on it."""
         self._fetchers: dict[int, Fetcher] = {}
         self._isr_changes = IsrChanges(cluster)
         self.offline = OfflineReplicas(self)
@@ -66,6 +64,11 @@ class Replication:
 
     def now_ms(self) -> int:
         return self.broker.steady_clock.now_ms()
+
+    def is_refused_by(self, node: int) -> bool:
+        """Whether a registered node refuses connections. Clients are told to retry; nothing else depends on it."""
+        fetcher = self._fetchers.get(node)
+        return fetcher is not None and fetcher.is_refused
 
     # Starting and stopping
 
@@ -142,12 +145,11 @@ class Replication:
     def _changed(self, change: ViewChange) -> None:
         self.present = _epochs(change.after.brokers)
         if change.before.brokers != change.after.brokers:
-            self.suspects.clear()
             for replica in self.replicas.values():
                 if replica.leading is not None:
                     replica.leading.present = self.present
             for fetcher in self._fetchers.values():
-                fetcher.look_again()
+                fetcher.retry()
             self.offline.leave_wherever_possible()
         states = (change.after.partitions.get(key) for key in change.partitions)
         for key in change.partitions:

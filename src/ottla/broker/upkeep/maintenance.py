@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError
 from ottla.storage.files import remove_deleted, storage_errors
+from ottla.storage.retention import delete_expired
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -76,7 +77,7 @@ class Maintenance:
         now_ms = self._broker.steady_clock.now_ms()
         for partition in self._broker.topics.partitions_here():
             try:
-                self.remove(partition.log.delete_expired(now_ms, partition.retention_limit))
+                self.remove(delete_expired(partition.log, now_ms, partition.retention_limit))
                 partition.log.expire_producers(now_ms)
             except ApiError as refused:
                 _logger.error("%s: could not delete old segments: %s", partition.at, refused)

@@ -52,5 +52,7 @@ async def forget_offsets(
     if not is_share(await found_group(admin, name)):
         return await admin.delete_group_offsets(name, partitions)
     if any(some is not None for some in wanted.values()):
-        raise ConfigError(f"{name!r} is a share group: it forgets whole topics only, so leave their partitions out")
+        raise ConfigError(
+            f"{name!r} is a share group: only whole topics can be deleted; name topics without partitions"
+        )
     return await admin.delete_share_group_offsets(name, wanted)

@@ -13,13 +13,16 @@ import time
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from starlette.datastructures import Headers
+from starlette.responses import Response
 
 from ottla.core.security import LoginFailed, PasswordExpired
 from ottla.http.framework.connection import CERTIFICATE
 from ottla.http.framework.endpoints import IDENTITY, LOGIN_HOLDS, Identity
 from ottla.http.framework.problems import Problem, problem_response
 from ottla.http.login.browser_sessions import COOKIE, Session, Sessions
+from ottla.http.registry_config import REGISTRY_MEDIA_TYPE, REGISTRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +37,7 @@ _logger: Final = logging.getLogger(__name__)
 _OPEN: Final = frozenset({"/", "/health", "/ready", "/v1/openapi.json", "/v1/session"})
 _OPEN_FOR_OIDC: Final = "/v1/session/oidc"
 _OPEN_BELOW: Final = "/console/"
+_NO_LOGIN: Final = 40101
 _HINT: Final = "Send a user and password (HTTP Basic) or a bearer token."
 
 
@@ -60,7 +64,7 @@ class Login:
             scope[IDENTITY], scope[LOGIN_HOLDS] = await self._login(headers, scope)
         except LoginRefused as refused:
             if not self._is_open(scope["path"]):
-                await problem_response(refused, _challenge(headers))(scope, receive, send)
+                await _refusal(refused, headers, scope["path"])(scope, receive, send)
                 return
             scope[IDENTITY] = Identity()
         await self._app(scope, receive, send)
@@ -134,6 +138,14 @@ class Login:
         if path in _OPEN or path.startswith((_OPEN_BELOW, _OPEN_FOR_OIDC)):
             return True
         return bool(self._also_open) and (path == self._also_open or path.startswith(f"{self._also_open}/"))
+
+
+def _refusal(refused: LoginRefused, headers: Headers, path: str) -> Response:
+    """Clients of the schema registry expect the code and message of its API."""
+    if path == REGISTRY_PREFIX or path.startswith(REGISTRY_PREFIX + "/"):
+        content = {"error_code": _NO_LOGIN, "message": refused.details.detail}
+        return Response(msgspec.json.encode(content), 401, _challenge(headers), REGISTRY_MEDIA_TYPE)
+    return problem_response(refused, _challenge(headers))
 
 
 def session_in(headers: Headers) -> str | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
+    from ottla.broker.schemas.store import Store
     from ottla.http.framework.endpoints import Call
     from ottla.http.framework.stats import HttpStats
 
@@ -42,6 +43,9 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
         yield family.text()
     for family in _shards(ShardStats() if broker.shard_server is None else broker.shard_server.stats):
         yield family.text()
+    if "schemas" in vars(broker):
+        for family in _registry(broker.schemas):
+            yield family.text()
     for family in await _logs(broker):
         yield family.text()
         await others()
@@ -159,6 +163,29 @@ def _http(stats: HttpStats) -> Iterator[Family]:
     delays = histogram("ottla_event_loop_delay_seconds", "Event loop lag, sampled every 100 ms.")
     delays.add_histogram(stats.loop_delays)
     yield delays
+
+
+def _registry(store: Store) -> Iterator[Family]:
+    """From its first use on."""
+    subjects = gauge("ottla_schema_registry_subjects", "Subjects of the schema registry, without deleted ones.")
+    subjects.add(len(store.state.subjects(":*:")))
+    yield subjects
+    schemas = gauge("ottla_schema_registry_schemas", "Schemas of the schema registry: different ids.")
+    schemas.add(store.state.schema_count)
+    yield schemas
+    written = counter("ottla_schema_registry_written_records", "Records that this broker wrote to _schemas.")
+    written.add(store.written)
+    yield written
+    ignored = counter("ottla_schema_registry_ignored_records", "Records of _schemas that could not be read.")
+    ignored.add(store.ignored + store.state.duplicates)
+    yield ignored
+    if "validation" in vars(store):
+        refused = counter("ottla_schema_validation_refused_records", "Records refused for their schema id.")
+        refused.add(store.validation.refused)
+        yield refused
+        buried = counter("ottla_schema_validation_dead_letters", "Records with an invalid schema id.")
+        buried.add(store.validation.buried)
+        yield buried
 
 
 def _shards(stats: ShardStats) -> Iterator[Family]:

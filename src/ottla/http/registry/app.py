@@ -15,10 +15,11 @@ from starlette.routing import Route, Router
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.http.framework.bodies import BodyRefused
 from ottla.http.framework.endpoints import Endpoint, others
+from ottla.http.framework.guard import ROUTE
 from ottla.http.framework.problems import Problem, problem_of
 from ottla.http.registry import schemas, settings, subjects
 from ottla.http.registry.calls import RegistryCall
-from ottla.http.registry.store import Store
+from ottla.http.registry_config import REGISTRY_MEDIA_TYPE as MEDIA_TYPE
 from ottla.http.registry_config import REGISTRY_PREFIX as PREFIX
 from ottla.registry.errors import Refusal
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _JSON: Final = "application/json"
 _TAKEN: Final = (MEDIA_TYPE, "application/vnd.schemaregistry+json", _JSON, "application/octet-stream", "")
 _CONTEXT_KEY: Final = "ottla.registry.context"
@@ -96,7 +96,7 @@ class Registry:
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self.store = Store(door.broker)
+        self.store = door.broker.schemas
         self._router = Router(list(self._routes()), redirect_slashes=False, default=_not_found)
 
     def _routes(self) -> Iterator[Route]:
@@ -111,7 +111,11 @@ class Registry:
         context = ""
         if (found := _CONTEXT.fullmatch(path)) is not None:
             context, path = found.groups()
-        await self._router({**scope, "path": path, _CONTEXT_KEY: context}, receive, send)
+        inner = {**scope, "path": path, _CONTEXT_KEY: context}
+        try:
+            await self._router(inner, receive, send)
+        finally:
+            scope[ROUTE] = inner.get(ROUTE, "")
 
 
 class _Resource:
@@ -127,6 +131,7 @@ class _Resource:
             response = _error(Refusal(405, "HTTP 405 Method Not Allowed"), request)
             response.headers["allow"] = ", ".join(self._by_method)
         else:
+            scope[ROUTE] = PREFIX + served.path
             response = await self._answered(request, served)
         await others()
         await response(scope, receive, send)

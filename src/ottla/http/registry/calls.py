@@ -17,8 +17,8 @@ from ottla.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, beside, in_co
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from ottla.broker.schemas.store import Store
     from ottla.http.framework.endpoints import Door
-    from ottla.http.registry.store import Store
     from ottla.registry.model import Json, Version
     from ottla.registry.state import State
 
@@ -163,6 +163,11 @@ class RegistryCall:
 
     def may(self, operation: AclOperation, subject: str) -> bool:
         return self._call.may(operation, ResourceType.TOPIC, SUBJECT_RESOURCE + subject)
+
+    def check_references(self, subject: str, schema: Schema) -> None:
+        """Who may not read a schema must not get its text through one that references it."""
+        for each in schema.references:
+            self.check(AclOperation.READ, beside(subject, each.subject))
 
     def check_setting(self, operation: AclOperation, subject: str | None) -> None:
         if subject is None:

@@ -14,7 +14,7 @@ from ottla.registry import changes, refusals, settings
 from ottla.registry.errors import Refusal
 from ottla.registry.lookup import canonical_schema, messages_against
 from ottla.registry.state import DEFAULT_LEVEL, DEFAULT_MODE
-from ottla.registry.subjects import GLOBAL_CONTEXT, in_context, prefix_of
+from ottla.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, GLOBAL_CONTEXT, in_context, parse_subject, prefix_of
 
 if TYPE_CHECKING:
     from ottla.http.registry.calls import RegistryCall
@@ -49,6 +49,7 @@ async def check_against_subject(call: RegistryCall) -> Json:
 
 async def _checked(call: RegistryCall, subject: str, versions: list[Version]) -> Json:
     schema, _ = await call.schema()
+    call.check_references(subject, schema)
     normalize, is_verbose = call.flag("normalize"), call.flag("verbose")
 
     def messages(state: State) -> list[str]:
@@ -173,8 +174,16 @@ async def _delete_mode(call: RegistryCall, subject: str | None) -> Json:
 
 
 async def list_contexts(call: RegistryCall) -> list[str]:
+    """Those with a subject that may be seen, and the default one."""
     prefix = call.text("contextPrefix")
-    return call.page([each for each in call.state.contexts() if each.startswith(prefix)])
+    subjects = call.state.subjects(ALL_CONTEXTS, with_deleted=True)
+    seen = {parse_subject(each).context for each in subjects if call.may(AclOperation.DESCRIBE, each)}
+    found = [
+        each
+        for each in call.state.contexts()
+        if each in seen or each == DEFAULT_CONTEXT or call.may(AclOperation.DESCRIBE, prefix_of(each))
+    ]
+    return call.page([each for each in found if each.startswith(prefix)])
 
 
 async def delete_context(call: RegistryCall) -> Response:

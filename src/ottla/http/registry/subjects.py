@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
@@ -12,7 +12,7 @@ from ottla.registry import changes, refusals
 from ottla.registry.changes import Registration
 from ottla.registry.errors import Refusal
 from ottla.registry.lookup import look_up
-from ottla.registry.model import PROTOBUF
+from ottla.registry.model import JSON, PROTOBUF
 from ottla.registry.resolving import parsed_version
 from ottla.registry.subjects import beside
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ottla.http.registry.calls import RegistryCall
     from ottla.registry.model import Json, Version
     from ottla.registry.state import State
+
+_LONG_TEXT: Final = 10_000
 
 
 async def list_subjects(call: RegistryCall) -> list[str]:
@@ -35,6 +37,7 @@ async def look_up_schema(call: RegistryCall) -> Json:
     subject = call.subject()
     call.check(AclOperation.READ, subject)
     schema, _ = await call.schema()
+    call.check_references(subject, schema)
     normalize, with_deleted = call.flag("normalize"), call.flag("deleted")
 
     def found(state: State) -> Version | None:
@@ -123,6 +126,7 @@ async def register(call: RegistryCall) -> Json:
     if not subject:
         raise refusals.invalid_subject(subject)
     schema, given = await call.schema()
+    call.check_references(subject, schema)
     wanted = Registration(
         subject=subject,
         schema=schema,
@@ -131,7 +135,11 @@ async def register(call: RegistryCall) -> Json:
         normalize=call.flag("normalize"),
         force=call.flag("force"),
     )
-    version = await call.store.change(lambda state: changes.register(state, wanted), is_repeatable=True)
+    plan = partial(changes.register, wanted=wanted)
+    if schema.type == JSON or len(schema.text) > _LONG_TEXT:
+        # Its check may take seconds, in which other changes must not wait.
+        await call.store.rehearse(plan)
+    version = await call.store.change(plan, is_repeatable=True)
     call.note("RegisterSchema", subject)
     entity = await shown(call, version)
     del entity["subject"]

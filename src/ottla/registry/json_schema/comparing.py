@@ -20,35 +20,82 @@ if TYPE_CHECKING:
     Rule = Callable[["Comparison", Node, Node], None]
 
 _Pair = tuple[int, int]
-_MOST_PAIRS: Final = 200_000
+_MOST_LOOKUPS: Final = 2_000_000
+"""A few seconds."""
+_DEEPEST: Final = 60
+"""Pairs that are compared within each other by recursion; deeper ones are taken off the interpreter's stack."""
 
 
 def compare(original: Node, update: Node, compatible: Collection[str], rule: Rule) -> list[Difference]:
     """All differences that `rule` finds, compatible or not."""
     known: dict[_Pair, list[Difference]] = {}
+    budget = _MOST_LOOKUPS
     try:
         while True:
-            comparison = Comparison(_Shared(compatible, known, rule))
+            shared = _Shared(compatible, known, rule, budget)
+            shared.settle(nodes.resolved(original), nodes.resolved(update))
+            comparison = Comparison(shared)
             comparison.pair(original, update)
             found = comparison.incompatible_pairs()
             if not comparison.assumed or found.keys() == known.keys():
                 return comparison.differences
-            known = found
+            known, budget = found, shared.budget
     except RecursionError:
         raise InvalidSchema("nested too deeply to be compared") from None
+
+
+class _TooDeep(Exception):  # noqa: N818 - not an error: the pair is compared first, with an empty stack
+    def __init__(self, original: Node, update: Node) -> None:
+        self.pair = original, update
 
 
 class _Shared:
     """What all branches of a comparison share."""
 
-    def __init__(self, compatible: Collection[str], known: dict[_Pair, list[Difference]], rule: Rule) -> None:
+    def __init__(
+        self, compatible: Collection[str], known: dict[_Pair, list[Difference]], rule: Rule, budget: int
+    ) -> None:
         self.compatible = compatible
         self.rule = rule
         self.known = known
+        self.budget = budget
+        """Lookups that are left before the comparison is given up."""
         self.memo: dict[_Pair, list[Difference]] = {}
         self.under_way: set[_Pair] = set()
         self.kept: list[Node] = []
         self.has_assumed = False
+        self._entered: list[_Pair] = []
+        """The innermost of the pairs that are under way: those on the interpreter's stack."""
+
+    def settle(self, original: Node, update: Node) -> None:
+        """Compare a pair, however deeply its pairs are nested: one that is too deep interrupts those around it."""
+        interrupted: list[tuple[Node, Node, list[_Pair]]] = [(original, update, [])]
+        while interrupted:
+            outer, inner, entered = interrupted[-1]
+            self.under_way.difference_update(entered)
+            self._entered = []
+            try:
+                self.evaluate(outer, inner)
+            except _TooDeep as deep:
+                # Those on the way there remain under way, so that a cycle through them is recognised.
+                interrupted[-1] = outer, inner, self._entered
+                interrupted.append((*deep.pair, []))
+            else:
+                interrupted.pop()
+
+    def evaluate(self, original: Node, update: Node) -> list[Difference]:
+        key = id(original), id(update)
+        if len(self._entered) >= _DEEPEST:
+            raise _TooDeep(original, update)
+        self.under_way.add(key)
+        self._entered.append(key)
+        self.kept += (original, update)
+        below = Comparison(self)
+        self.rule(below, original, update)
+        self._entered.pop()
+        self.under_way.discard(key)
+        self.memo[key] = below.differences
+        return below.differences
 
 
 class Comparison:
@@ -104,6 +151,9 @@ class Comparison:
     def _compared(self, original: Node, update: Node) -> list[Difference]:
         """Differences relative to the pair."""
         shared, key = self._shared, (id(original), id(update))
+        shared.budget -= 1
+        if shared.budget < 0:
+            raise InvalidSchema("too large to be compared")
         if (found := shared.memo.get(key)) is not None:
             return found
         if key in shared.under_way:
@@ -111,15 +161,7 @@ class Comparison:
                 return known
             shared.has_assumed = True
             return []
-        if len(shared.memo) > _MOST_PAIRS:
-            raise InvalidSchema("too large to be compared")
-        shared.under_way.add(key)
-        shared.kept += (original, update)
-        below = Comparison(shared)
-        shared.rule(below, original, update)
-        shared.under_way.discard(key)
-        shared.memo[key] = below.differences
-        return below.differences
+        return shared.evaluate(original, update)
 
 
 class _Scope:

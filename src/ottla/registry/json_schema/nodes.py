@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 Number = int | Decimal
 
@@ -124,12 +124,15 @@ class Reference(Node):
     target: Node | None = None
 
 
+_EVERYTHING: Final = Empty()
+
+
 def resolved(node: Node) -> Node:
     """The node that a chain of references leads to; a chain without an end matches everything."""
     seen: set[int] = set()
     while isinstance(node, Reference):
         if node.target is None or id(node) in seen:
-            return Empty()
+            return _EVERYTHING
         seen.add(id(node))
         node = node.target
     return node

@@ -30,6 +30,7 @@ from ottla.storage.folder.closed_log import facts_of
 from ottla.storage.folder.closing import close_logs
 from ottla.storage.folder.folder_keys import check_keys
 from ottla.storage.folder.folder_lock import FolderLock
+from ottla.storage.key_version import refresh_own_keys, use_key_version
 from ottla.storage.segment_files.open_files import OpenFiles
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class DataDir:
                     checkpoints.write_topic_id(folder, topic_id)
                 if is_new:
                     sync_folder(self.path)
-                log.use_key_version()
+                use_key_version(log)
         except StorageError:
             log.abandon()
             raise
@@ -208,7 +209,7 @@ class DataDir:
             self.sealer.use(ring)
             for at, log in self.logs.items():
                 try:
-                    log.refresh_own_keys()
+                    refresh_own_keys(log)
                 except StorageError as failed:  # it is tried again before the old key is given up
                     _logger.error("%s: its own keys could not be encrypted with the new key: %s", at, failed)
 

@@ -8,8 +8,10 @@ when its record is appended: had another node written in between, the append wou
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.broker.administration import NewTopic
@@ -17,7 +19,7 @@ from ottla.broker.interfaces.fetched import fetch, records_in
 from ottla.broker.interfaces.in_process_requests import LocalClient, Refused, raise_refusal
 from ottla.broker.interfaces.partition_facts import bounds
 from ottla.broker.requests.answers import settled
-from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.errors import ApiError, ErrorCode, LeaderNotAvailable, OffsetNotAvailable
 from ottla.records.encode import BatchBuilder
 from ottla.registry import records
 from ottla.registry.errors import InvalidSchema, Refusal
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
+    from ottla.broker.schemas.validating import SchemaValidation
+    from ottla.records.reader import Record as ReadRecord
     from ottla.registry.changes import Planned
     from ottla.registry.records import Record
     from ottla.wire.codec import RequestFor
@@ -56,6 +60,7 @@ _NOT_APPENDED: Final = frozenset(
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.PRODUCER_FENCED,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -66,8 +71,8 @@ _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIS
 T = TypeVar("T")
 
 
-class RegistryClient(LocalClient):
-    """Asks as the broker itself: who may do what was decided by the registry's own rules."""
+class UnguardedClient(LocalClient):
+    """Asks as the broker itself: who may do what was decided before."""
 
     async def ask(self, request: RequestFor[Any], version: int | None = None) -> Any:  # noqa: ANN401 - as asked
         context = self.context(request, version)
@@ -91,12 +96,20 @@ class Store:
         self.ignored = 0
         """Records that could not be read."""
         self._broker = broker
-        self._client = RegistryClient(broker, "schema-registry", ("127.0.0.1", 0))
+        self._client = UnguardedClient(broker, "schema-registry", ("127.0.0.1", 0))
         self._lock = asyncio.Lock()
         self._topic_id: object = None
+        self._epoch = 0
+        """The leader epoch in which the state was read."""
         self._position = 0
         self._read_at_s = 0.0
         self._writer: _Writer | None = None
+
+    @cached_property
+    def validation(self) -> SchemaValidation:
+        from ottla.broker.schemas.validating import SchemaValidation  # only for topics that ask for it
+
+        return SchemaValidation(self._broker, self)
 
     # Reading
 
@@ -110,7 +123,13 @@ class Store:
         if self._is_current(partition) and (partition.leads or not is_needed):
             return
         async with self._lock:
-            await self._read(partition)
+            try:
+                await self._read(partition)
+            except ApiError as refused:
+                if is_needed or not self._read_at_s or not refused.code.is_retriable:
+                    raise
+                # As Confluent's registry, which reads what it has while there is no leader.
+                _logger.debug("%s-0: could not be read: %s", TOPIC, refused)
 
     @property
     def _partition(self) -> Partition | None:
@@ -133,42 +152,63 @@ class Store:
             return time.monotonic() - self._read_at_s < _FRESH_S
         return self._position >= partition.high_watermark
 
+    def _led(self, partition: Partition) -> int:
+        """The leader epoch. Without a leader, or before this node knows that it leads, the end is not known."""
+        leader, epoch = partition.leader
+        if self._broker.replication is not None:
+            is_here = leader == self._broker.config.node_id
+            if leader not in self._broker.topology.node_ids or (is_here and not partition.leads):
+                raise LeaderNotAvailable(f"{TOPIC}-0 has no leader")
+        return epoch
+
     async def _read(self, partition: Partition) -> None:
-        """To the end, as it is now."""
+        """To the end, as it is now; from the start after a change of leader, which may have truncated the log."""
+        epoch = self._led(partition)
         limits = (await bounds(self._broker, [partition]))[partition.at]
-        self._position = max(self._position, limits.start)
-        while self._position < limits.end:
-            [data] = await fetch(self._client, TOPIC, {0: self._position}, max_bytes=_FETCH_BYTES)
+        is_new = epoch != self._epoch or limits.end < self._position
+        state, position = (State(), 0) if is_new else (self.state, self._position)
+        position = max(position, limits.start)
+        while position < limits.end:
+            [data] = await fetch(self._client, TOPIC, {0: position}, max_bytes=_FETCH_BYTES)
             raise_refusal(data.error_code)
-            before = self._position
-            for piece in records_in(data, self._position, TOPIC):
+            before = position
+            for piece in records_in(data, position, TOPIC):
                 for record in piece.records:
-                    self._apply(record.offset, record.key, record.value)
-                self._position = piece.next_offset
+                    self._apply(state, record)
+                position = piece.next_offset
+                if not is_new:
+                    self._position = position
                 await asyncio.sleep(0)
-            if self._position == before:
-                break
+            if position == before:
+                raise OffsetNotAvailable(f"{TOPIC}-0 cannot be read to its end at offset {limits.end} yet")
+        self.state, self._position, self._epoch = state, position, epoch
         self._read_at_s = time.monotonic()
 
-    def _apply(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+    def _apply(self, state: State, record: ReadRecord) -> None:
         try:
-            change = records.decoded(key, value)
+            change = records.decoded(record.key, record.value)
         except InvalidSchema as malformed:
             self.ignored += 1
-            _logger.warning("%s-0: ignoring the record at offset %d: %s", TOPIC, offset, malformed)
+            _logger.warning("%s-0: ignoring the record at offset %d: %s", TOPIC, record.offset, malformed)
             return
         if change is not None:
-            known = self.state.duplicates
-            self.state.apply(change)
-            if self.state.duplicates > known:
-                _logger.error("%s-0: ignoring the record at offset %d: its id is another schema's", TOPIC, offset)
+            known = state.duplicates
+            state.apply(change)
+            if state.duplicates > known:
+                _logger.error(
+                    "%s-0: ignoring the record at offset %d: its id is another schema's", TOPIC, record.offset
+                )
 
     async def compute(self, work: Callable[[State], T]) -> T:
-        """What takes long, in a thread; nothing is applied meanwhile."""
-        async with self._lock:
-            return await asyncio.to_thread(work, self.state)
+        """Run what takes long in a thread; changes go on meanwhile."""
+        return await asyncio.to_thread(work, self.state.snapshot())
 
     # Writing
+
+    async def rehearse(self, plan: Callable[[State], Planned[T]]) -> None:
+        """Plan without writing and without holding up other changes: results of checks are cached for `change`."""
+        with contextlib.suppress(Refusal):
+            await self.compute(plan)
 
     async def change(self, plan: Callable[[State], Planned[T]], *, is_repeatable: bool = False) -> T:
         """Plan against the latest state, write the records, and return the answer once they are acknowledged.
@@ -201,7 +241,9 @@ class Store:
             planned = await asyncio.to_thread(plan, self.state)
         if planned.records:
             await self._write(planned.records)
-            await self._read(partition)
+            with contextlib.suppress(ApiError):
+                # Acknowledged already: what cannot be read back now is read before the next change.
+                await self._read(partition)
         return planned.answer
 
     async def _topic(self) -> Partition:
@@ -230,6 +272,8 @@ class Store:
         self._writer = _Writer(answer.producer_id, answer.producer_epoch, 0, self._position)
         await self._write([records.noop(self.state.largest_ids())])
         await self._read(partition)
+        if self._position < self._writer.end:
+            raise OffsetNotAvailable(f"{TOPIC}-0 cannot be read to its end at offset {self._writer.end} yet")
         self._writer = self._writer._replace(end=self._position)
 
     async def _write(self, written: Sequence[Record]) -> None:
