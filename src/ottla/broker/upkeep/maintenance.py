@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError
 from ottla.storage.files import remove_deleted, storage_errors
-from ottla.storage.retention import delete_expired
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -74,6 +73,8 @@ class Maintenance:
         return self._broker.compactor.check()
 
     def apply_retention(self) -> None:
+        from ottla.storage.retention import delete_expired  # not needed at the start
+
         now_ms = self._broker.steady_clock.now_ms()
         for partition in self._broker.topics.partitions_here():
             try:

@@ -30,7 +30,6 @@ from ottla.storage.folder.closed_log import facts_of
 from ottla.storage.folder.closing import close_logs
 from ottla.storage.folder.folder_keys import check_keys
 from ottla.storage.folder.folder_lock import FolderLock
-from ottla.storage.key_version import refresh_own_keys, use_key_version
 from ottla.storage.segment_files.open_files import OpenFiles
 
 if TYPE_CHECKING:
@@ -146,7 +145,9 @@ class DataDir:
         """The partition's log, opened or created. A folder with another topic id is rejected."""
         if at in self.logs:
             return self.logs[at]
-        from ottla.storage.recovery import LastKnown, open_log  # not needed at the start
+        # Not needed at the start:
+        from ottla.storage.key_version import use_key_version
+        from ottla.storage.recovery import LastKnown, open_log
 
         folder = self.path / str(at)
         is_new = not folder.exists()
@@ -202,6 +203,8 @@ class DataDir:
 
     def use_keys(self, ring: KeyRing) -> None:
         """Encrypt with these keys from now on; DataDirError if the folder needs others."""
+        from ottla.storage.key_version import refresh_own_keys
+
         if self.sealer is not None and self.keys is not None:
             check_keys(self.path, ring)
             with storage_errors("storing a new key id"):
