@@ -39,6 +39,8 @@ class Profile:
     """Whom to log in as."""
     password: str | None = field(default=None, repr=False)
     """The password; without it $OTTLA_PASSWORD, or it is asked for."""
+    schema_registry: str | None = None
+    """URL of the schema registry; by default that of the broker, at port 8080."""
 
 
 def profiles(config_file: Path | None) -> dict[str, Profile]:

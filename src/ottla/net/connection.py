@@ -31,6 +31,16 @@ _LEAST_PROGRESS_BYTES: Final = 1024
 """Less than this does not count as progress of an incomplete request or an unread response."""
 
 
+class InPlace(Protocol):
+    """Answers requests in the receive buffer; the Python code does so for all others."""
+
+    def serve(self, data: bytearray, count: int, /) -> int:
+        """Answer some of the first requests in these bytes; returns the size of those."""
+
+    def take_answers(self) -> bytes:
+        """The responses to them."""
+
+
 class Service(Protocol):
     """The interface of a connection to its listener."""
 
@@ -43,6 +53,8 @@ class Service(Protocol):
     """The advertised address, if it differs."""
     scratch: bytearray
     """The receive buffer; empty between two reads, so all connections of a loop share it."""
+    in_place: InPlace | None
+    """None if `answer` must see every request."""
 
     def opened(self, connection: Connection) -> bool:
         """Whether to accept this connection."""
@@ -145,8 +157,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._moved += nbytes
+        processed = 0
+        in_place = self._service.in_place
+        # Reading is also paused where nothing more is to be answered.
+        if in_place is not None and not (
+            self._pending or self._backlog or self._is_writing_paused or self._is_reading_paused
+        ):
+            count = self._frames.in_scratch(nbytes)
+            processed = self._serve_in_place(in_place, count)
+            if count and processed == count:
+                self._frames.clear()
+                return
         try:
-            frames = self._frames.buffer_updated(nbytes)
+            frames = self._frames.buffer_updated(nbytes, processed)
         except BrokenFrame as broken:
             self._end_with(broken)
             return
@@ -156,7 +179,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._send(answer)
         elif frames:
             self._take_on(frames)
-        else:
+        elif not processed:
             self._service.half_received(nbytes)
 
     def eof_received(self) -> bool:
@@ -181,6 +204,17 @@ class Connection(asyncio.BufferedProtocol):
         self._serve_backlog()
 
     # Serving
+
+    def _serve_in_place(self, in_place: InPlace, count: int) -> int:
+        """Serve requests in these bytes, where they were received; returns the size of those served."""
+        try:
+            served = in_place.serve(self._service.scratch, count)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection
+            self._hang_up(error)
+            return count
+        if served and (answers := in_place.take_answers()):
+            self._transport.write(answers)
+        return served
 
     def _answer(self, frame: memoryview) -> list[AnyBytes]:
         """The buffers to send now: none without a response, or with a later one."""

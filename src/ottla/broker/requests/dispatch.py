@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from importlib import import_module
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
@@ -128,7 +129,19 @@ class Dispatcher:
 
     def _serve(self, api: Api) -> _Served:
         served = self._served[api.key] = _Served(api, self.handler(api))
+        if api is PRODUCE:
+            self._use_fast_path(served)
         return served
+
+    def _use_fast_path(self, produce: _Served) -> None:
+        """Unless every produce request must pass a wrapper of its handler, or there is no C compiler."""
+        fast_path = None
+        if produce.handler is SERVED[PRODUCE.key].load_handler():
+            with suppress(ImportError):
+                from ottla.broker.requests.fast_path import FastPath
+
+                fast_path = FastPath(self._broker.topics, produce.stats, self._broker.settings.net.max_frame_bytes)
+        self._broker.listener.serve_in_place(fast_path)
 
     def handler(self, api: Api) -> Handler:
         """The handler of this API for all protocols."""
@@ -157,6 +170,8 @@ class Dispatcher:
         self._handlers.clear()
         for key, served in self._served.items():
             served.handler = self.handler(APIS[key])
+        if (produce := self._served.get(PRODUCE.key)) is not None:
+            self._use_fast_path(produce)
 
 
 async def _later(

@@ -10,6 +10,7 @@ import click
 
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.output import show_json, show_rows, with_output_option
+from ottla.cli.schemas.files import schema_in, text_in
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted, printable
 from ottla.core.errors import ConfigError, OttlaError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _DEFAULT: Final = "http://127.0.0.1:8080/schema-registry"
 _VARIABLE: Final = "OTTLA_SCHEMA_REGISTRY"
-_TYPES: Final = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 _NOT_CONFIGURED: Final = (40401, 40408, 40409)
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
@@ -318,7 +318,7 @@ def import_schemas(file: Path, registry: RegistryConnection) -> None:
 
 
 def _versions(file: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(_text(file).splitlines(), 1):
+    for number, line in enumerate(text_in(file).splitlines(), 1):
         try:
             given = json.loads(line)
             yield {**given, "subject": str(given["subject"]), "id": int(given["id"]), "version": int(given["version"])}
@@ -327,20 +327,8 @@ def _versions(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _body(file: Path, kind: str | None, references: tuple[str, ...]) -> dict[str, object]:
-    found = kind.upper() if kind else _TYPES.get(file.suffix.lower())
-    if found is None:
-        raise ConfigError(f"the type of the schema in {file} is unknown; pass --type")
-    return {"schema": _text(file), "schemaType": found, "references": [_reference(each) for each in references]}
-
-
-def _text(file: Path) -> str:
-    try:
-        with click.open_file(str(file), encoding="utf-8") as opened:
-            return str(opened.read())
-    except OSError as failed:
-        raise OttlaError(f"cannot read {file}: {failed.strerror}") from None
-    except UnicodeDecodeError:
-        raise OttlaError(f"{file} is not UTF-8") from None
+    schema = schema_in(file, kind)
+    return {"schema": schema.text, "schemaType": schema.type, "references": [_reference(each) for each in references]}
 
 
 def _reference(text: str) -> dict[str, object]:
