@@ -26,7 +26,7 @@ def commands() -> Iterator[str]:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
+def test_every_command_of_the_page_works_as_documented(tmp_path: Path) -> None:
     with HttpBroker(tmp_path) as served:
         for command in commands():
             script = f"set -o pipefail; O={served.url}\n{command.replace('curl -s', 'curl -sS')}"
