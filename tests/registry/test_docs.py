@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.rest.serving import HttpBroker
 
-from ottla.http.registry.app import SERVED
+from ottla.http.registry.served import SERVED
 from ottla.http.registry_config import SchemaRegistryConfig
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ottla.core.config_sources import BROKER_VARIABLE, PASSWORD_VARIABLE
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
     from click.shell_completion import CompletionItem
 
@@ -84,6 +84,16 @@ class Reach(Struct, frozen=True):
         from ottla.client.client import Client
 
         return Client(self.servers, client_id="ottla-cli", security=self.security(), **options)
+
+    def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """Run this with a client of the broker."""
+        from ottla.event_loop import run  # imported lazily: it takes asyncio
+
+        async def connected() -> T:
+            async with self.client() as client:
+                return await work(client)
+
+        return run(connected())
 
     def security(self) -> Security | None:
         given = self.profile

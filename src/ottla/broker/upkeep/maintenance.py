@@ -79,7 +79,7 @@ class Maintenance:
         for partition in self._broker.topics.partitions_here():
             try:
                 self.remove(delete_expired(partition.log, now_ms, partition.retention_limit))
-                partition.log.expire_producers(now_ms)
+                partition.log.producers.expire(now_ms, partition.log.config.producer_id_expiration_ms)
             except ApiError as refused:
                 _logger.error("%s: could not delete old segments: %s", partition.at, refused)
 
