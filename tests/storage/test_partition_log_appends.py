@@ -213,9 +213,9 @@ def test_silent_producers_are_forgotten_when_asked(partition: OpenPartition) -> 
     opened = partition(producer_id_expiration_ms=1000)
     opened.log.append(batch(by=Producing(1, 0, 0)))
 
-    opened.log.expire_producers(NOW + 999)
+    opened.log.producers.expire(NOW + 999, 1000)
     assert opened.log.append(batch(by=Producing(1, 0, 0))).is_duplicate
-    opened.log.expire_producers(NOW + 1000)
+    opened.log.producers.expire(NOW + 1000, 1000)
     assert not opened.log.append(batch(by=Producing(1, 0, 0))).is_duplicate
 
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 
 _LOADED_LATER: Final = (
+    "ottla.storage.recovery",
+    "ottla.storage.retention",
+    "ottla.storage.key_version",
+    "ottla.broker.coordinators.groups",
     "ottla.broker.upkeep.compactor",
     "ottla.broker.share.service",
     "ottla.broker.coordinators.transactions",
