@@ -1,4 +1,4 @@
-"""Compiles the codecs of records and of messages, and what runs for every message that is sent or pushed.
+"""Compiles the codecs of records and of messages, and what runs for every message that is sent, pushed or produced.
 
 Everything else about the package is in pyproject.toml.
 """
@@ -18,6 +18,9 @@ WIRE = ["reader", "writer"]
 CLIENT = ["producer/accumulator"]
 # It writes with pwrite, which Windows lacks.
 QUEUE = [] if os.name == "nt" else ["encode", "part_writer"]
+# So does the broker, which Windows cannot run.
+BROKER = [] if os.name == "nt" else ["storage/pending_appends"]
+BROKER += [] if os.name == "nt" else [f"broker/fast_path/{name}" for name in ("wire", "produce", "fetch", "path")]
 
 
 class BuildAllOrNothing(build_ext):
@@ -39,6 +42,7 @@ setup(
         [Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"]) for name in RECORDS]
         + [Extension(f"ottla.wire.{name}", [f"src/ottla/wire/{name}.pyx"]) for name in WIRE]
         + [Extension(f"ottla.client.{name.replace('/', '.')}", [f"src/ottla/client/{name}.py"]) for name in CLIENT]
+        + [Extension(f"ottla.{name.replace('/', '.')}", [f"src/ottla/{name}.pyx"]) for name in BROKER]
         + [Extension(f"ottla.queue.{name}", [f"src/ottla/queue/{name}.py"]) for name in QUEUE],
         build_dir="build",
         language_level=3,

@@ -18,10 +18,12 @@ from ottla.core.ids import TopicPartition
 from ottla.records.compaction import TombstoneRule
 from ottla.records.encode import BatchBuilder
 from ottla.storage.config import LogConfig
+from ottla.storage.folder.closing import close_log
 from ottla.storage.folder.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
 from ottla.storage.recovery import open_log
 from ottla.storage.rewrites.compaction import Budget, Compaction, CompactionRule, find_dirty
+from ottla.storage.rewrites.rewriting import put_in_place
 from ottla.storage.segment_files.open_files import OpenFiles
 
 RECORDS_PER_BATCH = 500
@@ -64,9 +66,9 @@ def compact(folder: Path) -> tuple[int, float, float]:
     compaction.note_keys()
     for rewrite in compaction.rewrites():
         rewrite.run()
-        log.put_in_place(rewrite)
+        put_in_place(log, rewrite)
     elapsed, processor = time.perf_counter() - began, time.process_time() - began_cpu
-    log.close()
+    close_log(log)
     return size, elapsed, processor
 
 
@@ -75,7 +77,7 @@ def speed_rows() -> Iterator[Row]:
         folder = Path(name) / "t-0"
         log = opened(folder)
         fill(log, BATCHES)
-        log.close()
+        close_log(log)
         filled_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         size, elapsed, processor = compact(folder)
         grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - filled_kib) / 1024

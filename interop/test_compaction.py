@@ -20,6 +20,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
 from ottla.storage.rewrites.compaction import Budget, Compaction, CompactionRule, find_dirty
+from ottla.storage.rewrites.rewriting import put_in_place
 
 AT = TopicPartition("compacted-by-ottla", 0)
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=30_000, index_interval_bytes=512)
@@ -59,7 +60,7 @@ def compact(log: PartitionLog, now_ms: int) -> None:
     assert compaction.error is None
     for rewrite in compaction.rewrites():
         rewrite.run()
-        assert log.put_in_place(rewrite), rewrite.error
+        assert put_in_place(log, rewrite), rewrite.error
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["compacted once", "twice, after the tombstones' time"])

@@ -65,7 +65,12 @@ DYNAMIC_ONLY_IN_KAFKA = {
 }
 HIDDEN = {
     "broker.draining": "Kafka has no such thing",
+    "confluent.key.schema.validation": "Kafka has no such thing",
+    "confluent.key.subject.name.strategy": "Kafka has no such thing",
+    "confluent.value.schema.validation": "Kafka has no such thing",
+    "confluent.value.subject.name.strategy": "Kafka has no such thing",
     "encryption.key.version": "Kafka has no such thing",
+    "ottla.schema.validation.dead.letter.topic": "Kafka has no such thing",
     "internal.segment.bytes": "Kafka too shows it only where it is set",
     "leader.replication.throttled.rate": "Kafka too shows it only where it is set",
     "follower.replication.throttled.rate": "Kafka too shows it only where it is set",

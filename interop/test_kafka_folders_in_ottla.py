@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.storage.making import offset_for_timestamp
 
 from interop.conftest import KafkaFolder
 from interop.kafka_clients import ConsumedRecord, Extent
@@ -93,7 +94,7 @@ def test_timestamps_lead_to_the_same_offsets_as_reading_everything(folder: Kafka
             there = sorted([*((r.offset, r.timestamp) for r in mine), *markers(log)])
             for timestamp in sorted({r.timestamp for r in mine})[:50]:
                 expected = next((offset for offset, then in there if then >= timestamp), None)
-                found = log.offset_for_timestamp(timestamp)
+                found = offset_for_timestamp(log, timestamp)
                 assert (found.offset if found else None) == expected, (at, timestamp)
 
 

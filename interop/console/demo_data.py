@@ -25,10 +25,18 @@ READING_SCHEMA = {
 }
 
 
+_NUMBER = {"name": "number", "type": "long"}
+_NOTE = {"name": "note", "type": "string", "default": ""}
+INVOICE_SCHEMAS = [{"type": "record", "name": "Invoice", "fields": fields} for fields in ([_NUMBER], [_NUMBER, _NOTE])]
+
+
 def fill(http: httpx.Client, bootstrap: str) -> None:
     for name, partitions in (("orders", 3), ("page-views", 4), ("sensor-readings", 1), ("invoices", 1)):
         configs = {"segment.bytes": "1048576"} if name == "page-views" else {}
         answer = http.post("/v1/topics", json={"name": name, "partitions": partitions, "configs": configs})
+        answer.raise_for_status()
+    for schema in INVOICE_SCHEMAS:
+        answer = http.post("/schema-registry/subjects/invoices-value/versions", json={"schema": json.dumps(schema)})
         answer.raise_for_status()
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
     for number in range(ORDERS):

@@ -88,7 +88,7 @@ def test_who_logs_out_is_asked_again(page: Page) -> None:
     expect(page.get_by_label("Password")).to_be_visible()
 
 
-def test_who_may_not_is_told_so(page: Page) -> None:
+def test_a_denied_command_says_so(page: Page) -> None:
     log_in(page, "ann", PASSWORDS["ann"])
     expect(page.get_by_text("CLUSTER_AUTHORIZATION_FAILED").first).to_be_visible()
 

@@ -26,6 +26,8 @@ PAGES = {
     "configs": ("topics/orders/configs", "retention.ms"),
     "groups": ("groups", "billing"),
     "group": ("groups/billing", "Lag by partition"),
+    "schemas": ("schemas", "invoices-value"),
+    "subject": ("schemas/invoices-value", "the latest with id"),
     "pipelines": ("pipelines", "orders-to-lake"),
     "pipeline": ("pipelines/orders-to-lake", "has not been heard of"),
     "cluster": ("cluster", "Log folders"),

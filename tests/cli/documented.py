@@ -17,9 +17,9 @@ class Example(NamedTuple):
     output: str
 
 
-def examples() -> list[Example]:
+def examples(document: Path = DOCUMENT) -> list[Example]:
     """All examples, in order: each may depend on earlier ones."""
-    blocks = _BLOCK.findall(DOCUMENT.read_text())
+    blocks = _BLOCK.findall(document.read_text())
     return [Example(*found) for block in blocks for found in _COMMAND.findall(block)]
 
 

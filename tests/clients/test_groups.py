@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from ottla.core.ids import TopicPartition
+from ottla.groups.classic import ClassicGroup
 
 from .adapters.aio import Aiokafka
 from .adapters.base import Committed, ConsumerOptions
@@ -121,5 +122,5 @@ def test_a_static_member_returns_without_a_rebalance(
 
 def _generation(broker: ottla.Broker, group: str) -> int:
     found = broker.broker.groups.rules.table.get(group)
-    assert found is not None
-    return found._rebalance.generation
+    assert isinstance(found, ClassicGroup)
+    return found.generation

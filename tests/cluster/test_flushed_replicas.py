@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ottla.cluster.state import NO_NODE
 from ottla.core.errors import ErrorCode, StorageError
 from ottla.storage.config import LogConfig
+from ottla.storage.truncation import truncate_to
 
 from .memory import brokers_of, until
 from .test_replication import ALL, LEADER, batch, in_loop, produce, values_on
@@ -63,7 +64,7 @@ async def stepped_down(brokers: Brokers) -> None:
     """Node 1 loses leadership, and its appends are truncated."""
     brokers.catalog.elect(brokers.key, leader=NO_NODE)
     await until(lambda: brokers[1].topics.partition("t", 0).leader_epoch == 1)
-    brokers.log(1).truncate_to(0)
+    truncate_to(brokers.log(1), 0)
 
 
 @in_loop

@@ -1,6 +1,6 @@
-"""The process is killed at every system call of a compaction.
+"""Kill the process at every system call of a compaction.
 
-Outcome: the last record of each key is there, at its offset with its value, and compaction can be done again.
+Expected: the last record of each key keeps its offset and value, and compaction can run again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tests.storage.test_compaction import committed, compact, keyed, last_of_eac
 
 from ottla.core.clock import ManualClock
 from ottla.storage.config import LogConfig
+from ottla.storage.folder.closing import close_log
 from ottla.storage.recovery import LastKnown, open_log
 from ottla.storage.segment_files.open_files import OpenFiles
 
@@ -41,7 +42,7 @@ def fill(folder: Path) -> None:
         log.append(keyed((b"%d" % (number % 7), b"%d" % number * 90), by=Producing(7, 0, number)))
     assert len(log.segments) > 2
     log.roll()
-    log.close()
+    close_log(log)
 
 
 def compact_in(folder: Path) -> None:

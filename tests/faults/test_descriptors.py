@@ -1,4 +1,4 @@
-"""The process runs out of file descriptors.
+"""Exhausted file descriptors.
 
 Outcome: what needs a new one is refused with a storage error that says so; what has one goes on. Nothing is lost, no
 descriptor leaks, and once there are some again everything works, without a restart.
@@ -11,11 +11,14 @@ import resource
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tests.storage.making import offset_for_timestamp
+
 from ottla.core.clock import ManualClock
 from ottla.core.errors import StorageError
 from ottla.core.ids import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import DataDir
+from ottla.storage.retention import delete_expired
 
 from .killing import run
 from .making import NOW, Producer, batch, read_all
@@ -31,7 +34,7 @@ CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200)
 
 @contextmanager
 def descriptors_left(count: int) -> Iterator[None]:
-    """Let this process open this many more files, and no more."""
+    """Limit this process to this many more open files."""
     taken = []
     try:
         while True:
@@ -47,7 +50,7 @@ def descriptors_left(count: int) -> Iterator[None]:
 
 
 def close_all_files() -> None:
-    """Let a forked process begin without those that other tests have left open."""
+    """Close the files that other tests left open, in a forked process."""
     os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
@@ -75,12 +78,12 @@ def use(data_dir: DataDir, sent: list[bytes], refused: list[str], number: int) -
         attempt(lambda: log.read(len(sent) // 2, 100), refused)
     attempt(log.flush, refused)
     attempt(data_dir.checkpoint, refused)
-    attempt(lambda: log.offset_for_timestamp(NOW + 3), refused)
-    attempt(lambda: log.delete_expired(NOW), refused)
+    attempt(lambda: offset_for_timestamp(log, NOW + 3), refused)
+    attempt(lambda: delete_expired(log, NOW), refused)
     attempt(lambda: data_dir.open_partition(TopicPartition("new", number), CONFIG), refused)
 
 
-def test_new_work_is_refused_old_work_goes_on_and_all_works_again_later(tmp_path: Path) -> None:
+def test_without_descriptors_open_logs_are_served_and_everything_recovers_later(tmp_path: Path) -> None:
     def work() -> None:
         close_all_files()
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))

@@ -1,4 +1,4 @@
-"""The disk fails: fsync, write, read, rename or unlink return EIO.
+"""Disk errors: fsync, write, read, rename or unlink return EIO.
 
 Outcome: a failed fsync or write takes that partition offline, with a line that cannot be overlooked; nothing is
 acknowledged that may not be durable, and no later fsync is believed. A failed read fails that read. Other
@@ -12,13 +12,17 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock
 from ottla.core.errors import ApiError, StorageError
 from ottla.core.ids import TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
+from ottla.storage.folder.closing import close_log
 from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN, DataDir
+from ottla.storage.retention import delete_expired
+from ottla.storage.truncation import truncate_to
 
 from .failing import failing, failing_device
 from .making import NOW, Producer, batch, leave, read_all
@@ -55,8 +59,8 @@ def assert_offline(log: PartitionLog, told: Told) -> None:
         lambda: log.append(batch()),
         lambda: log.read(0, 100),
         log.flush,
-        lambda: log.truncate_to(1),
-        log.close,
+        lambda: truncate_to(log, 1),
+        lambda: close_log(log),
     ]
     for use in uses[:-1]:
         with pytest.raises(StorageError, match="offline"):
@@ -74,7 +78,7 @@ def assert_goes_on(log: PartitionLog) -> None:
 
 
 def open_after(data_dir: DataDir) -> PartitionLog:
-    """Stop, and start again."""
+    """Close and reopen."""
     data_dir.close()
     assert not (data_dir.path / CLEAN_SHUTDOWN).exists()
     data_dir.__init__(data_dir.path, ManualClock())  # type: ignore[misc]
@@ -99,8 +103,8 @@ def test_a_failed_fsync_takes_the_partition_offline_and_acknowledges_nothing(dat
     assert_goes_on(log)
 
 
-def test_a_flush_that_succeeds_beside_one_that_fails_is_not_believed(data_dir: DataDir) -> None:
-    """The kernel reports an error to one of them only."""
+def test_a_flush_that_succeeds_beside_a_failing_one_is_not_trusted(data_dir: DataDir) -> None:
+    """The kernel reports an error only once."""
     log = data_dir.logs[AT]
     log.append(batch(b"first"))
     first = log.begin_flush()
@@ -113,14 +117,14 @@ def test_a_flush_that_succeeds_beside_one_that_fails_is_not_believed(data_dir: D
     second.run()
     assert second.error is None
     log.finish_flush(second)
-    assert log.acknowledged_offset == 3, "what the first one has to sync is not known to be durable yet"
+    assert log.acknowledged_offset == 3, "the segment of the first flush is not durable yet"
     with pytest.raises(StorageError):
         log.finish_flush(first)
     assert log.acknowledged_offset == 3
 
 
-def test_a_flush_is_believed_only_once_those_before_it_are(data_dir: DataDir) -> None:
-    """The first one also covers a segment that the second one does not."""
+def test_a_flush_counts_only_after_earlier_ones(data_dir: DataDir) -> None:
+    """The first also covers a segment that the second does not."""
     log = data_dir.logs[AT]
     for _ in range(12):
         log.append(batch(b"x" * 200))
@@ -137,35 +141,35 @@ def test_a_flush_is_believed_only_once_those_before_it_are(data_dir: DataDir) ->
     assert log.acknowledged_offset == log.next_offset
 
 
-def test_a_flush_begun_before_a_truncation_does_not_vouch_for_what_came_after(data_dir: DataDir) -> None:
+def test_a_flush_started_before_a_truncation_does_not_cover_later_records(data_dir: DataDir) -> None:
     log = data_dir.logs[AT]
     log.append(batch(b"old"))
     flush = log.begin_flush()
     assert flush is not None
     flush.run()
-    log.truncate_to(2)
+    truncate_to(log, 2)
     for _ in range(5):
         log.append(batch(b"new"))
     log.finish_flush(flush)
     assert log.acknowledged_offset == 2
 
 
-def test_a_truncation_forgets_no_unsynced_segment(data_dir: DataDir) -> None:
+def test_a_truncation_keeps_track_of_unsynced_segments(data_dir: DataDir) -> None:
     log = data_dir.logs[AT]
     while len(log.segments) < 4:
         log.append(batch(b"x" * 200))
-    log.truncate_to(log.segments[3].base_offset)
+    truncate_to(log, log.segments[3].base_offset)
     log.append(batch(b"x"))
     with failing("fsync", log.segments[1].path.name), pytest.raises(StorageError):
         log.flush()
 
 
-def test_segments_that_retention_takes_need_no_flush(data_dir: DataDir) -> None:
+def test_segments_deleted_by_retention_need_no_flush(data_dir: DataDir) -> None:
     log = data_dir.logs[AT]
     while len(log.segments) < 4:
         log.append(batch(b"x" * 200))
     log.raise_start(log.segments[2].base_offset)
-    assert log.delete_expired(NOW)
+    assert delete_expired(log, NOW)
     log.flush()
     assert log.acknowledged_offset == log.next_offset
 
@@ -212,7 +216,7 @@ def test_a_failed_read_fails_that_read_only(data_dir: DataDir, call: str, name: 
     questions: list[Callable[[], object]] = [
         lambda: read_all(log),
         lambda: log.read(4, 1),
-        lambda: log.offset_for_timestamp(NOW + 4),
+        lambda: offset_for_timestamp(log, NOW + 4),
     ]
     failed = 0
     for ask in questions:
@@ -248,7 +252,7 @@ def test_a_truncation_that_stops_half_way_takes_the_partition_offline(data_dir: 
     log.flush()
     name = {"unlink": log.segments[1].path.name}.get(call, LOG)
     with failing(call, name), pytest.raises(StorageError):
-        log.truncate_to(2)
+        truncate_to(log, 2)
     assert_offline(log, told)
 
     log = open_after(data_dir)
@@ -264,14 +268,14 @@ def test_retention_that_cannot_rename_tries_again(data_dir: DataDir) -> None:
         log.append(batch(b"x" * 100))
     log.raise_start(log.segments[1].base_offset)
     with failing("rename", LOG), pytest.raises(StorageError):
-        log.delete_expired(NOW)
+        delete_expired(log, NOW)
     assert read_all(log)
-    assert log.delete_expired(NOW)
+    assert delete_expired(log, NOW)
     assert_goes_on(log)
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_a_checkpoint_that_cannot_be_written_is_an_error_of_its_own(data_dir: DataDir, code: int) -> None:
+def test_a_checkpoint_that_cannot_be_written_is_a_separate_error(data_dir: DataDir, code: int) -> None:
     with failing("fsync", "checkpoint.tmp", code=code), pytest.raises(ApiError, match="writing checkpoints"):
         data_dir.checkpoint()
     for log in data_dir.logs.values():
@@ -279,8 +283,8 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_of_its_own(data_dir: Da
     data_dir.checkpoint()
 
 
-def test_a_device_that_really_fails(tmp_path: Path, told: Told) -> None:
-    """The kernel takes the bytes and cannot write them: fsync is the first to know."""
+def test_a_failed_fsync_of_a_real_device_takes_the_partition_offline(tmp_path: Path, told: Told) -> None:
+    """The kernel accepts the bytes but cannot write them: fsync is the first to fail."""
     try:
         with failing_device(tmp_path) as device:
             data_dir = DataDir(device.folder / "data", ManualClock())
@@ -313,8 +317,8 @@ def test_a_device_that_really_fails(tmp_path: Path, told: Told) -> None:
 
 
 @pytest.mark.parametrize("name", ["orders-0/00000000000000000000.txnindex", "/orders-0"])
-def test_what_a_flush_covers_includes_a_new_transaction_index(data_dir: DataDir, name: str) -> None:
-    """Without it, or its name in the folder, records of an aborted transaction would be taken for committed."""
+def test_a_flush_includes_a_new_transaction_index(data_dir: DataDir, name: str) -> None:
+    """Without it, or its name in the folder, aborted records would be read as committed."""
     log = data_dir.logs[AT]
     log.append(batch(by=Producer(1, 0, 0, is_transactional=True)))
     log.flush()

@@ -1,4 +1,4 @@
-"""Encrypting a log anew is killed, at every system call that changes anything, and the broker starts again.
+"""Kill the re-encryption of a log at every modifying system call, and restart the broker.
 
 Outcome: the same records, whatever key each segment has by then; what is left to do is done in the end, and then
 nothing is left of the old key, nor of what was not encrypted.
@@ -18,7 +18,7 @@ from ottla.core.keys import KeyRing
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import DataDir
-from ottla.storage.rewrites.rewriting import rewrites_due
+from ottla.storage.rewrites.rewriting import put_in_place, rewrites_due
 
 from .encrypting import TOPIC, TWO_KEYS, EncryptedDataDir, RotatedDataDir
 from .killing import KILLED, kill_at, run
@@ -56,14 +56,14 @@ def rewrite(folder: Path) -> object:
     found = read_all(log), log.aborted_transactions(0, 100)
     for one in rewrites_due(log, 2):
         one.run()
-        assert log.put_in_place(one)
+        assert put_in_place(log, one)
     data_dir.settle_keys(2)
     leave(data_dir)
     return found
 
 
 @pytest.mark.parametrize("kind", [DataDir, EncryptedDataDir])
-def test_killed_at_every_system_call_it_loses_nothing_and_is_done_in_the_end(
+def test_a_killed_re_encryption_loses_nothing_and_is_completed(
     in_memory: Path, monkeypatch: pytest.MonkeyPatch, kind: type[DataDir]
 ) -> None:
     monkeypatch.setattr(os, "fsync", os.fstat)
@@ -81,7 +81,7 @@ def test_killed_at_every_system_call_it_loses_nothing_and_is_done_in_the_end(
 
         status = run(work)
         assert rewrite(folder) == before
-        # Nobody needs the old key any more, and nothing that is plain is let in.
+        # The old key is no longer needed, and plaintext is refused.
         data_dir = NewKeyAlone(folder, ManualClock())
         assert (read_all(log := data_dir.open_partition(AT, CONFIG)), log.aborted_transactions(0, 100)) == before
         leave(data_dir)

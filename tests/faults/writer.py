@@ -1,4 +1,4 @@
-"""A writer that reports what it does, so that its parent can hold it to it after its death."""
+"""A writer that reports its actions, so that its parent can check them after the kill."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
 from ottla.storage.files import remove_deleted
 from ottla.storage.folder.data_dir import DataDir
+from ottla.storage.retention import delete_expired
+from ottla.storage.truncation import truncate_to
 
 from .making import NOW, Producer, batch
 
@@ -31,7 +33,7 @@ PLAIN, IDEMPOTENT, TRANSACTIONAL = -1, 7, 8
 
 class Writer:
     weights = (300, 12, 20, 8, 4, 4, 3, 1, 1)
-    """How often to do each of the things in `go_on`."""
+    """Weights of the actions in `go_on`."""
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class Writer:
         log = self.data_dir.logs[at]
         self.finish_flushes()
         self.say(at, about="truncate", offset=offset)
-        log.truncate_to(offset)
+        truncate_to(log, offset)
         self.say(at, did="truncate", next=log.next_offset)
 
     def raise_start(self, at: TopicPartition, offset: int) -> None:
@@ -92,7 +94,7 @@ class Writer:
     def expire(self, at: TopicPartition) -> None:
         log = self.data_dir.logs[at]
         self.say(at, about="start")
-        doomed = log.delete_expired(NOW)
+        doomed = delete_expired(log, NOW)
         self.say(at, did="start", offset=log.start_offset)
         for path in doomed:
             self.remove(path)
@@ -126,7 +128,7 @@ class Writer:
         self.open()
 
     def go_on(self, chance: random.Random) -> None:
-        """Do something, mostly append."""
+        """Do one random action, mostly an append."""
         at = chance.choice(PARTITIONS)
         log = self.data_dir.logs[at]
         offset = chance.randint(log.start_offset, log.next_offset)
@@ -157,7 +159,7 @@ class Writer:
 
 
 def next_of(log: PartitionLog, producer_id: int) -> Producer:
-    """What a producer puts into its next batch, by what the log knows of it."""
+    """A producer's next epoch and sequence, according to the log."""
     if producer_id == PLAIN:
         return Producer()
     known = log.producers.producers.get(producer_id)
@@ -166,7 +168,7 @@ def next_of(log: PartitionLog, producer_id: int) -> Producer:
 
 
 def follow_script(writer: Writer) -> None:
-    """Everything that changes files, once and in order."""
+    """Every modifying action once, in order."""
     first, second, _ = PARTITIONS
     for number in range(3):
         writer.append(first, b"%d" % number * 300, 2, IDEMPOTENT)

@@ -1,4 +1,4 @@
-"""Members that join, sync, heartbeat, leave, hang up and fall silent at random, and what must hold all the while."""
+"""Model test of a classic group: random joins, syncs, heartbeats, leaves, disconnects and silence."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from hypothesis.stateful import (
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import Action, AnswerJoin, AnswerLeave, AnswerSync, Caller, MemberExpired, Persist
 from ottla.groups.classic import ClassicGroup
+from ottla.groups.classic_records import restore
 from ottla.groups.config import GroupConfig
 from ottla.groups.deadlines import Phase
+from ottla.groups.describing import describe
 from ottla.groups.states import State
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -32,7 +34,7 @@ SUBSCRIPTIONS = [subscription("read"), subscription("other"), b"opaque"]
 
 
 class Session:
-    """What a client believes about itself."""
+    """A client's view of itself."""
 
     def __init__(self, instance: str | None) -> None:
         self.instance = instance
@@ -49,12 +51,12 @@ class Group(RuleBasedStateMachine):
         self.clients = [Session(instance) for instance in INSTANCES]
         self.tokens = count()
         self.waiting: dict[Any, tuple[Session, str, int]] = {}
-        """Tokens of requests without an answer: who sent them, as which member of which generation."""
+        """Tokens of pending requests: sender, member and generation."""
         self.told: set[str] = set()
         self.generation = 0
         self.last_persist: Persist | None = None
 
-    # ── What happens ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Events ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     @rule(
         client=st.integers(0, len(INSTANCES) - 1),
@@ -84,17 +86,17 @@ class Group(RuleBasedStateMachine):
             protocols=protocols(*names, metadata=metadata),
         )
         token = self.sends(session)
-        before = self.group.describe().members
+        before = describe(self.group).members
         self.handle(self.group.join(request, Caller(token, version, f"client{client}"), self.now))
         if session.instance is not None and not request.member_id:
-            # Whoever was this instance before is no longer told anything.
+            # The previous member of this instance gets no more responses.
             self.told -= {each.member_id for each in before if each.group_instance_id == session.instance}
 
     @rule(client=st.integers(0, len(INSTANCES) - 1))
     def sync(self, client: int) -> None:
         session = self.clients[client]
         assignments = {
-            each.member_id: f"{session.generation} {each.member_id}".encode() for each in self.group.describe().members
+            each.member_id: f"{session.generation} {each.member_id}".encode() for each in describe(self.group).members
         }
         request = sync_request(
             session.member_id, session.generation, group_instance_id=session.instance, assignments=assignments
@@ -147,11 +149,11 @@ class Group(RuleBasedStateMachine):
         assert self.last_persist is not None
         self.handle(self.group.persist_failed(self.last_persist, self.now))
 
-    # ── What must hold ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── Invariants ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @invariant()
-    def everybody_who_waits_is_remembered_once(self) -> None:
-        members = list(self.group._rebalance.members)
+    def every_pending_request_is_known_once(self) -> None:
+        members = list(self.group.members)
         kept: list[Any] = [
             token for each in members for token in (each.join_token, each.sync_token) if token is not None
         ]
@@ -159,7 +161,7 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def the_state_fits_the_members(self) -> None:
-        rebalance = self.group._rebalance
+        rebalance = self.group
         leader_id = rebalance.members.leader_id
         assert (leader_id in self.members()) if self.members() else leader_id is None
         match self.group.state:
@@ -177,36 +179,36 @@ class Group(RuleBasedStateMachine):
         assert rebalance.pending_sync <= self.members()
 
     @invariant()
-    def every_member_will_be_heard_of_or_missed(self) -> None:
-        deadlines = self.group._rebalance.deadlines._at_ms
-        for member in self.group._rebalance.members:
+    def every_member_has_a_deadline(self) -> None:
+        deadlines = self.group.deadlines._at_ms
+        for member in self.group.members:
             assert member.is_excused or member.id in deadlines
-        known = self.members() | self.group._rebalance.members.pending
+        known = self.members() | self.group.members.pending
         assert {key for key in deadlines if isinstance(key, str)} <= known
 
     @invariant()
-    def what_members_take_is_known(self) -> None:
-        members = self.group._rebalance.members
+    def the_memory_of_members_is_accounted(self) -> None:
+        members = self.group.members
         assert members._member_bytes == sum(member.held_bytes for member in members)
 
     @invariant()
-    def nobody_is_lost(self) -> None:
+    def no_member_is_lost(self) -> None:
         assert self.told <= self.members()
 
     @invariant()
     def all_members_have_a_protocol_in_common(self) -> None:
-        members = self.group._rebalance.members
+        members = self.group.members
         names = [member.protocol_names for member in members]
         common = set.intersection(*names) if names else set()
         assert common or not names
         for name in {"range", "sticky"}:
             assert members.all_have(name) == (name in common or not names)
-        # Static members keep their place while they are away, so with them there may be more.
+        # Static members keep their place while absent, so there may be more with them.
         dynamic = sum(not member.is_static for member in members)
         assert dynamic <= self.config.max_size or self.group.state is State.PREPARING_REBALANCE
 
     def teardown(self) -> None:
-        """With nobody there any more, all who wait are answered and the group ends up empty."""
+        """With all clients gone, pending requests are answered and the group becomes empty."""
         if not hasattr(self, "group"):
             return
         while (next_ms := self.group.next_deadline_ms()) is not None:
@@ -223,7 +225,7 @@ class Group(RuleBasedStateMachine):
         return token
 
     def members(self) -> set[str]:
-        return {member.id for member in self.group._rebalance.members}
+        return {member.id for member in self.group.members}
 
     def handle(self, actions: list[Action]) -> None:
         assert self.generation <= self.group.generation <= self.generation + 1
@@ -244,12 +246,13 @@ class Group(RuleBasedStateMachine):
         self.generation = self.group.generation
 
     def persist(self, action: Persist) -> None:
-        """What is written brings back the same group."""
+        """Restoring the written record gives the same group."""
         self.last_persist = action
         assert action.value is not None
         assert action.value.generation == self.group.generation
-        again = ClassicGroup.restored("g", action.value, self.config, uuids())
-        assert again._rebalance.persist() == action
+        again = ClassicGroup("g", self.config, uuids(), now_ms=0)
+        restore(again, action.value)
+        assert again.persist() == action
 
     def answer_join(self, action: AnswerJoin) -> None:
         session, _, _ = self.waiting.pop(action.token)
@@ -268,7 +271,7 @@ class Group(RuleBasedStateMachine):
             self.told &= self.members()
 
     def answer_sync(self, action: AnswerSync, *, has_become_stable: bool) -> None:
-        """An assignment is of this generation, and given out only when it has been written down."""
+        """An assignment belongs to this generation, and is sent only after it is written."""
         _, asked_by, asked_in = self.waiting.pop(action.token)
         response = action.response
         if response.error_code != ErrorCode.NONE:
@@ -278,8 +281,8 @@ class Group(RuleBasedStateMachine):
         assert asked_in == self.group.generation
         generation, _, assigned_to = response.assignment.decode().partition(" ")
         assert int(generation) == self.group.generation
-        owner = next(each for each in self.group._rebalance.members if each.id == asked_by)
-        # A static member that took over has what was assigned to whoever was that instance before.
+        owner = next(each for each in self.group.members if each.id == asked_by)
+        # A static member that took over has the assignment of its predecessor.
         assert assigned_to == asked_by or owner.is_static
 
 

@@ -1,4 +1,4 @@
-"""docs/queue.md, as it stands."""
+"""docs/queue.md: its examples work and it is complete."""
 
 from __future__ import annotations
 

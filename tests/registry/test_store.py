@@ -10,7 +10,7 @@ import pytest
 from tests.rest.serving import HttpBroker
 
 from ottla.broker.interfaces import partition_facts
-from ottla.http.registry import store
+from ottla.broker.schemas import store
 from ottla.registry.types.json import JsonSchema
 
 if TYPE_CHECKING:

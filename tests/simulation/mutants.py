@@ -61,9 +61,9 @@ def _lax() -> None:
 
 def _stubborn() -> None:
     """A follower keeps what its new leader does not have."""
-    from ottla.storage.partition_log import PartitionLog
+    from ottla.broker.replication import copying
 
-    PartitionLog.truncate_to = lambda _log, _offset: None  # type: ignore[method-assign]
+    copying.truncate_to = lambda _log, _offset: None  # type: ignore[attr-defined]
 
 
 def _unflushed() -> None:

@@ -176,6 +176,6 @@ def test_a_stream_outlives_a_restart_of_its_broker(
 
 
 def _on_port(net: Any, port: int) -> Any:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(net, port=port)

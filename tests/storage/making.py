@@ -12,8 +12,11 @@ from ottla.records.batch import place, read_header
 from ottla.records.checksum import crc32c
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
+from ottla.storage.files import storage_errors
+from ottla.storage.folder.closing import close_log
 from ottla.storage.recovery import LastKnown, open_log
 from ottla.storage.segment_files.open_files import OpenFiles
+from ottla.storage.segment_files.timestamps import Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.storage.cipher import BatchCipher
     from ottla.storage.config import LogConfig
     from ottla.storage.partition_log import PartitionLog
+    from ottla.storage.segment_files.timestamps import TimestampOffset
 
 NOW = ManualClock().now_ms()
 EVERY_BATCH = 0
@@ -135,7 +139,7 @@ class Partition:
         """Close the log, if it is not closed yet."""
         if self._is_open:
             self._is_open = False
-            self.log.close()
+            close_log(self.log)
 
     def kill(self) -> None:
         """Drop the log as a killed process would."""
@@ -167,3 +171,11 @@ def changed(made: bytearray, layout: str, at: int, value: int) -> bytearray:
     struct.pack_into(layout, made, at, value)
     struct.pack_into(">I", made, 17, crc32c(memoryview(made)[21:]))
     return made
+
+
+def offset_for_timestamp(log: PartitionLog, timestamp: int) -> TimestampOffset | None:
+    """The first record at or after this timestamp, regardless of the cost."""
+    with storage_errors(log.folder.name):
+        found = log.segments.find_timestamp(timestamp, log.start_offset, log.next_offset)
+    assert not isinstance(found, Unfinished)
+    return found

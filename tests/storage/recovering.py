@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.records.control import EndMarker
 
-from .making import NOW
+from .making import NOW, offset_for_timestamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def answers(log: PartitionLog) -> list[Any]:
     """All that can be asked of a log."""
     return [
         [bytes(log.read(offset, 1)) for offset in range(log.start_offset, log.next_offset)],
-        [log.offset_for_timestamp(at) for at in range(NOW - 12, NOW + 2)],
+        [offset_for_timestamp(log, at) for at in range(NOW - 12, NOW + 2)],
         log.aborted_transactions(0, 1000),
         log.last_stable_offset,
         log.epochs.entries,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.errors import CorruptMessage
+from ottla.storage.folder.closing import close_log
 from ottla.storage.segment_files.cold_read import Bounds, Found, Unverified, find_checked
 from ottla.storage.segment_files.scan import Stretch
 
@@ -159,7 +160,7 @@ def test_damage_leaves_nothing_open(partition: OpenPartition) -> None:
     with pytest.raises(CorruptMessage):
         log.read(0, 100)
 
-    log.close()
+    close_log(log)
     assert open_in(opened.folder) == []
 
 

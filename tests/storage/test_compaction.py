@@ -12,7 +12,9 @@ from ottla.records.compaction import TombstoneRule
 from ottla.records.control import EndMarker
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
+from ottla.storage.retention import delete_expired
 from ottla.storage.rewrites.compaction import Budget, Compaction, CompactionRule, Dirty, find_dirty
+from ottla.storage.rewrites.rewriting import put_in_place
 
 from .encrypting import ONE_KEY, TWO_KEYS, cipher, files_with
 from .making import NOBODY, NOW, Producing, headers, read_all, values
@@ -51,7 +53,7 @@ def compact(log: PartitionLog, compacted_until: int = 0, now_ms: int = NOW, budg
     for rewrite in compaction.rewrites():
         rewrite.run()
         assert rewrite.error is None
-        assert log.put_in_place(rewrite)
+        assert put_in_place(log, rewrite)
     return compaction.until
 
 
@@ -295,8 +297,8 @@ def test_segments_that_retention_took_meanwhile_do_not_come_back(partition: Open
     compaction.note_keys()
     (rewrite,) = compaction.rewrites()
     rewrite.run()
-    assert log.delete_expired(NOW + 10_000)
-    assert not log.put_in_place(rewrite)
+    assert delete_expired(log, NOW + 10_000)
+    assert not put_in_place(log, rewrite)
     assert committed(log) == [(1, b"a", b"2")]
     assert list(kept.folder.glob("*.cleaned")) == []
 

@@ -13,6 +13,7 @@ from ottla.core.errors import StorageError
 from ottla.core.ids import TopicPartition
 from ottla.storage import flushing
 from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
+from ottla.storage.truncation import truncate_to
 
 from .data_dirs import CONFIG, ORDERS, Dirs, abort, append, contents
 from .making import batch, open_in
@@ -145,7 +146,7 @@ def test_a_checkpoint_that_was_overtaken_by_a_truncation_does_not_vouch_for_what
     folder.checkpoint()
     written = folder.begin_checkpoint()
     written.run()
-    log.truncate_to(4)
+    truncate_to(log, 4)
     folder.place_checkpoint(written).run()
 
     assert (dirs.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 4\n"
@@ -320,7 +321,7 @@ def test_truncation_is_noted_before_other_records_take_the_offsets(dirs: Dirs) -
     log.flush()
     folder.checkpoint()
 
-    log.truncate_to(5)
+    truncate_to(log, 5)
     append(folder, *[b"new"] * 5)
     dirs.kill()
     with (dirs.path / "orders-0" / "00000000000000000000.log").open("r+b") as file:

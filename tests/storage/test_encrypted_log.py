@@ -9,9 +9,22 @@ import pytest
 from ottla.core.errors import CorruptMessage, StorageError
 from ottla.records.checksum import crc32c
 from ottla.records.control import EndMarker
+from ottla.storage.retention import delete_expired
+from ottla.storage.truncation import truncate_to
 
 from .encrypting import ONE_KEY, TWO_KEYS, cipher, files_with
-from .making import EVERY_BATCH, NOW, Producing, batch, headers, offsets, read_all, read_steps, values
+from .making import (
+    EVERY_BATCH,
+    NOW,
+    Producing,
+    batch,
+    headers,
+    offset_for_timestamp,
+    offsets,
+    read_all,
+    read_steps,
+    values,
+)
 
 if TYPE_CHECKING:
     from .conftest import OpenPartition
@@ -54,7 +67,7 @@ def test_a_marker_is_found_nowhere(partition: OpenPartition, *, is_clean: bool) 
     made = fill(encrypted)
     assert files_with(MARKER, encrypted.folder) == []
 
-    removed = encrypted.log.delete_expired(NOW)
+    removed = delete_expired(encrypted.log, NOW)
     assert removed
     assert files_with(MARKER, encrypted.folder) == []
 
@@ -89,7 +102,7 @@ def test_indexes_are_rebuilt_from_encrypted_batches(partition: OpenPartition) ->
     log = encrypted.reopen_clean()
 
     assert read_all(log) == b"".join(made)
-    found = log.offset_for_timestamp(NOW + 7)
+    found = offset_for_timestamp(log, NOW + 7)
     assert found is not None
     assert found.offset == 7
     encrypted.stop()
@@ -257,7 +270,7 @@ def test_a_log_that_is_truncated_goes_on_encrypted(partition: OpenPartition) -> 
     encrypted = partition(cipher=cipher(), segment_bytes=1024)
     made = fill(encrypted)
 
-    encrypted.log.truncate_to(5)
+    truncate_to(encrypted.log, 5)
     encrypted.log.append(batch(b"instead"))
 
     assert read_all(encrypted.log).startswith(b"".join(made[:5]))

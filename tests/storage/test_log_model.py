@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from ottla.core.errors import DuplicateSequenceNumber, OffsetOutOfRange, OutOfOrderSequenceNumber
 from ottla.core.sealing import SEAL_BYTES, Sealer
@@ -25,11 +26,13 @@ from ottla.records.reader import RecordReader
 from ottla.storage.cipher import BatchCipher, BatchOwner
 from ottla.storage.config import LogConfig
 from ottla.storage.inspect import verify_segment
-from ottla.storage.rewrites.rewriting import rewrites_due
+from ottla.storage.retention import delete_expired
+from ottla.storage.rewrites.rewriting import put_in_place, rewrites_due
 from ottla.storage.segment_files.read_buffers import ReadBuffers
+from ottla.storage.truncation import truncate_to
 
 from .encrypting import ONE_KEY, TOPIC
-from .making import NOW, Partition, Producing, batch, headers, open_in, read_steps
+from .making import NOW, Partition, Producing, batch, headers, offset_for_timestamp, open_in, read_steps
 
 if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
@@ -320,14 +323,14 @@ class LogModel(RuleBasedStateMachine):
             ),
             None,
         )
-        assert self.log.offset_for_timestamp(wanted) == expected
+        assert offset_for_timestamp(self.log, wanted) == expected
 
     # Removing
 
     @rule(back=st.integers(0, 60))
     def truncate(self, back: int) -> None:
         offset = max(self.end - back, 0)
-        self.log.truncate_to(offset)
+        truncate_to(self.log, offset)
         if offset >= self.end:
             return
         while len(self.segments) > 1 and self.segments[-1].base > offset:
@@ -369,7 +372,7 @@ class LogModel(RuleBasedStateMachine):
                 doomed = number + 1
             else:
                 break
-        removed = self.log.delete_expired(now)
+        removed = delete_expired(self.log, now)
         if doomed == len(self.segments):
             self.segments.append(ModelSegment(self.end, [], now))
         logs = {f"{segment.base:020d}{self.suffix}.deleted" for segment in self.segments[:doomed]}
@@ -557,7 +560,7 @@ class EncryptedLogModel(LogModel):
             self.segments.append(ModelSegment(self.end, [], self.partition.clock.now_ms()))
         for rewrite in due:
             rewrite.run()
-            assert self.log.put_in_place(rewrite)
+            assert put_in_place(self.log, rewrite)
         for segment in self.segments:
             segment.intervals.add(self.config.index_interval_bytes)
         assert all(segment.oldest_key_id == newest for segment in self.log.segments)

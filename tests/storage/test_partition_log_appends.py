@@ -25,7 +25,7 @@ from ottla.records.control import EndMarker, read_end_marker
 from ottla.records.reader import RecordReader
 from ottla.storage.segment_files.txn_index import AbortedTransaction
 
-from .making import NOW, Partition, Producing, batch, changed, offsets, read_all, values
+from .making import NOW, Partition, Producing, batch, changed, offset_for_timestamp, offsets, read_all, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +158,7 @@ def test_with_log_append_time_every_record_gets_the_time_of_the_append(partition
     header = check_batch(read_all(opened.log))
     assert (header.base_timestamp, header.max_timestamp, header.is_log_append_time) == (1, NOW + 5000, True)
     assert [record.timestamp for record in RecordReader(read_all(opened.log))] == [NOW + 5000] * 2
-    assert opened.log.offset_for_timestamp(NOW + 5000) == (NOW + 5000, 0, 0)
+    assert offset_for_timestamp(opened.log, NOW + 5000) == (NOW + 5000, 0, 0)
 
 
 def test_with_create_time_no_time_of_append_is_answered(partition: OpenPartition) -> None:
@@ -213,9 +213,9 @@ def test_silent_producers_are_forgotten_when_asked(partition: OpenPartition) -> 
     opened = partition(producer_id_expiration_ms=1000)
     opened.log.append(batch(by=Producing(1, 0, 0)))
 
-    opened.log.expire_producers(NOW + 999)
+    opened.log.producers.expire(NOW + 999, 1000)
     assert opened.log.append(batch(by=Producing(1, 0, 0))).is_duplicate
-    opened.log.expire_producers(NOW + 1000)
+    opened.log.producers.expire(NOW + 1000, 1000)
     assert not opened.log.append(batch(by=Producing(1, 0, 0))).is_duplicate
 
 

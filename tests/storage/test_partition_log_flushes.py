@@ -10,6 +10,8 @@ import pytest
 
 from ottla.core.errors import StorageError
 from ottla.records.control import EndMarker
+from ottla.storage.retention import delete_expired
+from ottla.storage.truncation import truncate_to
 
 from .making import Partition, Producing, batch, open_in, read_all, values
 
@@ -198,7 +200,7 @@ def test_a_log_that_was_changed_since_a_clean_stop_gets_a_new_snapshot(
         case "roll":
             log.roll()
         case "truncate":
-            log.truncate_to(1)
+            truncate_to(log, 1)
             log.append(batch(b"instead"))
         case "abort":
             log.append_end_marker(1, 0, EndMarker(is_commit=False, coordinator_epoch=0))
@@ -267,12 +269,12 @@ def test_a_failed_sync_takes_the_partition_offline_for_good(
         lambda: log.append_end_marker(1, 0, EndMarker(is_commit=True, coordinator_epoch=0)),
         lambda: log.read(0, 1000),
         log.flush,
-        lambda: log.truncate_to(0),
+        lambda: truncate_to(log, 0),
     ):
         with pytest.raises(StorageError, match="is offline"):
             attempt()
     assert not log.is_flush_due(10**6, 0)
-    assert log.delete_expired(1 << 60) == []
+    assert delete_expired(log, 1 << 60) == []
     assert values(read_all(opened.reopen_unclean())) == [b"v"]
 
 
@@ -347,7 +349,7 @@ def test_segments_that_retention_took_need_no_sync(partition: OpenPartition) -> 
     opened = partition(segment_bytes=1024, retention_bytes=1000)
     for _ in range(5):
         opened.log.append(batch(size=1000))
-    removed = opened.log.delete_expired(opened.clock.now_ms())
+    removed = delete_expired(opened.log, opened.clock.now_ms())
     for path in removed:
         path.unlink()
 
@@ -363,7 +365,7 @@ def test_after_a_truncation_what_was_rolled_away_before_is_still_synced(
     opened = partition(segment_bytes=1024)
     for _ in range(4):
         opened.log.append(batch(size=1000))
-    opened.log.truncate_to(3)
+    truncate_to(opened.log, 3)
     synced.clear()
 
     opened.log.flush()

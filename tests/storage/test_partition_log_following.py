@@ -9,6 +9,7 @@ import pytest
 from ottla.core.errors import CorruptMessage
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
+from ottla.storage.truncation import restart_at
 
 from .making import NOW, Partition, Producing, batch, headers, placed, read_all, values
 
@@ -99,7 +100,7 @@ def test_a_log_can_begin_anew_further_on_and_stays_so(
 ) -> None:
     follower = leading(tmp_path)
 
-    follower.log.restart_at(1000)
+    restart_at(follower.log, 1000)
     assert (follower.log.start_offset, follower.log.next_offset) == (1000, 1000)
     assert follower.log.epochs.entries == []
     assert follower.log.producers.producers == {}

@@ -14,8 +14,22 @@ from ottla.core.errors import CorruptMessage, OffsetOutOfRange, StorageError
 from ottla.records.batch import check_batch
 from ottla.records.reader import RecordReader
 from ottla.storage.config import LogConfig
+from ottla.storage.truncation import truncate_to
 
-from .making import EVERY_BATCH, NOW, Partition, batch, headers, offsets, open_in, placed, read_all, read_steps, values
+from .making import (
+    EVERY_BATCH,
+    NOW,
+    Partition,
+    batch,
+    headers,
+    offset_for_timestamp,
+    offsets,
+    open_in,
+    placed,
+    read_all,
+    read_steps,
+    values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -219,11 +233,11 @@ def test_a_limit_in_a_gap_is_a_limit(gapped: Partition) -> None:
 
 
 def test_a_log_with_gaps_can_be_truncated_in_one(gapped: Partition) -> None:
-    gapped.log.truncate_to(55)
+    truncate_to(gapped.log, 55)
     assert gapped.log.next_offset == 50
-    gapped.log.truncate_to(30)
+    truncate_to(gapped.log, 30)
     assert gapped.log.next_offset == 23
-    gapped.log.truncate_to(15)
+    truncate_to(gapped.log, 15)
     assert gapped.log.next_offset == 11
     assert gapped.log.append(batch()).base_offset == 11
     assert offsets(read_all(gapped.log)) == [5, 6, 10, 11]
@@ -250,7 +264,7 @@ def test_a_failing_disk_is_an_error_of_that_read_alone(
         with pytest.raises(StorageError, match="orders-0: Input/output error"):
             opened.log.read(0, 1000)
         with pytest.raises(StorageError):
-            opened.log.offset_for_timestamp(NOW)
+            offset_for_timestamp(opened.log, NOW)
     assert len(values(opened.log.read(0, 1000))) == 11
 
 
@@ -329,7 +343,7 @@ def test_the_first_record_at_or_after_a_time_is_found_as_by_reading_everything(
     opened.log.raise_start(min(start, opened.log.next_offset))
 
     for timestamp in range(-4, 32):
-        assert opened.log.offset_for_timestamp(timestamp) == brute_force(opened.log, everything, timestamp)
+        assert offset_for_timestamp(opened.log, timestamp) == brute_force(opened.log, everything, timestamp)
     assert opened.log.newest_timestamp_left(1 << 20) == newest_from(opened.log.start_offset, everything)
     newest = max((stamp for stamps in times for stamp in stamps), default=-1)
     assert max(segment.newest_timestamp for segment in opened.log.segments) == max(newest, -1)
@@ -341,7 +355,7 @@ def test_nothing_is_left_open_by_reads_and_lookups(tmp_path: Path) -> None:
     for number in range(50):
         opened.log.append(batch(at=NOW + number, size=100))
     read_all(opened.log)
-    opened.log.offset_for_timestamp(NOW + 20)
+    offset_for_timestamp(opened.log, NOW + 20)
 
     assert len(open_in(tmp_path)) <= 4
     opened.stop()

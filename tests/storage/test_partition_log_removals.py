@@ -12,8 +12,22 @@ from ottla.core.errors import OffsetOutOfRange, StorageError
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
 from ottla.storage.inspect import verify_segment
+from ottla.storage.retention import delete_expired
+from ottla.storage.truncation import truncate_to
 
-from .making import EVERY_BATCH, NOW, Partition, Producing, batch, headers, offsets, open_in, read_all, values
+from .making import (
+    EVERY_BATCH,
+    NOW,
+    Partition,
+    Producing,
+    batch,
+    headers,
+    offset_for_timestamp,
+    offsets,
+    open_in,
+    read_all,
+    values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +69,7 @@ def test_a_log_can_be_cut_anywhere_and_goes_on_from_there(tmp_path: Path, interv
     before = read_all(opened.log)
     end = base_of(offset)
 
-    opened.log.truncate_to(offset)
+    truncate_to(opened.log, offset)
 
     assert opened.log.next_offset == end
     kept = b"".join(
@@ -102,8 +116,8 @@ def test_cutting_at_the_end_or_behind_it_does_nothing(partition: OpenPartition) 
     opened = partition()
     opened.log.append(batch())
 
-    opened.log.truncate_to(1)
-    opened.log.truncate_to(100)
+    truncate_to(opened.log, 1)
+    truncate_to(opened.log, 100)
 
     assert opened.log.next_offset == 1
 
@@ -113,7 +127,7 @@ def test_a_log_can_be_cut_again_and_again(partition: OpenPartition) -> None:
     for step in range(30):
         for _ in range(5):
             opened.log.append(batch(b"%d" % step, size=150))
-        opened.log.truncate_to(opened.log.next_offset - 3)
+        truncate_to(opened.log, opened.log.next_offset - 3)
 
     assert [value[:2] for value in values(read_all(opened.log))[-4:] if value] == [b"28", b"28", b"29", b"29"]
     assert opened.log.next_offset == 60
@@ -126,7 +140,7 @@ def test_a_cut_below_the_start_lowers_it(partition: OpenPartition) -> None:
         opened.log.append(batch())
     opened.log.raise_start(4)
 
-    opened.log.truncate_to(2)
+    truncate_to(opened.log, 2)
 
     assert (opened.log.start_offset, opened.log.next_offset) == (2, 2)
     opened.log.append(batch(b"new"))
@@ -136,10 +150,10 @@ def test_a_cut_below_the_start_lowers_it(partition: OpenPartition) -> None:
 def test_a_cut_below_the_first_segment_empties_the_log(partition: OpenPartition) -> None:
     opened = partition(retention_bytes=0)
     opened.log.append(batch())
-    opened.log.delete_expired(NOW)
+    delete_expired(opened.log, NOW)
     opened.log.append(batch())
 
-    opened.log.truncate_to(0)
+    truncate_to(opened.log, 0)
 
     assert (opened.log.start_offset, opened.log.next_offset, opened.log.size) == (1, 1, 0)
 
@@ -150,7 +164,7 @@ def test_what_a_cut_takes_away_is_not_durable_any_more(partition: OpenPartition)
         opened.log.append(batch())
     opened.log.flush()
 
-    opened.log.truncate_to(3)
+    truncate_to(opened.log, 3)
     opened.log.append(batch())
 
     assert opened.log.acknowledged_offset == 3
@@ -162,7 +176,7 @@ def test_a_flush_under_way_when_the_log_is_cut_proves_nothing_about_what_comes_a
         log.append(batch())
     flush = log.begin_flush()
     assert flush is not None
-    log.truncate_to(2)
+    truncate_to(log, 2)
     for _ in range(5):
         log.append(batch(b"new"))
 
@@ -179,7 +193,7 @@ def test_producers_are_as_they_were_before_what_was_cut_off(partition: OpenParti
         opened.log.roll()
     opened.log.append(batch(by=Producing(2, 0, 0)))
 
-    opened.log.truncate_to(2)
+    truncate_to(opened.log, 2)
 
     assert opened.log.append(batch(b"again", by=Producing(1, 0, 2))).base_offset == 2
     assert opened.log.append(batch(by=Producing(1, 0, 1))).is_duplicate
@@ -194,7 +208,7 @@ def test_a_transaction_whose_end_was_cut_off_is_open_again(partition: OpenPartit
     log.append(batch())
     assert log.last_stable_offset == 3
 
-    log.truncate_to(1)
+    truncate_to(log, 1)
 
     assert log.last_stable_offset == 0
     assert log.aborted_transactions(0, 100) == []
@@ -206,7 +220,7 @@ def test_the_age_of_a_segment_that_became_active_again_counts(partition: OpenPar
     log = partition(segment_ms=1000, message_timestamp_after_max_ms=1 << 60).log
     log.append(batch(at=NOW))
     log.append(batch(at=NOW + 5000))
-    log.truncate_to(1)
+    truncate_to(log, 1)
     log.append(batch(at=NOW + 1001))
 
     assert [segment.base_offset for segment in log.segments] == [0, 1]
@@ -227,7 +241,7 @@ def test_later_segments_go_first_so_that_a_crash_leaves_no_gap(
         unlink(path, missing_ok)
 
     monkeypatch.setattr(path_type, "unlink", note)
-    opened.log.truncate_to(1)
+    truncate_to(opened.log, 1)
 
     assert [name for name in unlinked if name.endswith(".log")] == [f"{base:020d}.log" for base in (4, 3, 2)]
 
@@ -245,7 +259,7 @@ def test_a_cut_that_fails_takes_the_partition_offline(
     with monkeypatch.context() as broken:
         broken.setattr(os, "truncate", fail)
         with pytest.raises(StorageError, match="offline"):
-            opened.log.truncate_to(1)
+            truncate_to(opened.log, 1)
     assert opened.log.is_offline
     opened.kill()
     assert open_in(opened.folder) == []
@@ -267,7 +281,7 @@ def test_below_a_raised_start_nothing_is_served(partition: OpenPartition) -> Non
     # The batch that holds the start comes whole; a client passes over what is before.
     assert offsets(opened.log.read(2, 1000)) == [0, 1, 2, 3]
     assert opened.log.epochs.entries == [(0, 2), (1, 3)]
-    assert opened.log.offset_for_timestamp(NOW) == (NOW, 2, 0)
+    assert offset_for_timestamp(opened.log, NOW) == (NOW, 2, 0)
     opened.log.raise_start(4)
     assert opened.log.epochs.entries == [(1, 4)]
     assert bytes(opened.log.read(4, 1000)) == b""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ottla.core.errors import CorruptMessage, StorageError
+from ottla.storage.folder.closing import close_log
 from ottla.storage.recovery import LastKnown, open_log
 
 from .making import EVERY_BATCH, NOW, Partition, Producing, batch, headers, offsets, open_in, placed, read_all, values
@@ -269,7 +270,7 @@ def test_an_empty_folder_is_an_empty_log(tmp_path: Path, partition: OpenPartitio
     log = open_log(tmp_path / "empty-0", opened.config, opened.clock, opened.files)
 
     assert (log.start_offset, log.next_offset, log.size) == (0, 0, 0)
-    log.close()
+    close_log(log)
     opened.files.close()
 
 
@@ -322,7 +323,7 @@ def test_a_copy_taken_while_it_is_written_to_opens(opened: Partition, tmp_path: 
     copy = open_log(tmp_path / "copy-0", opened.config, opened.clock, opened.files)
 
     assert answers(copy) == before
-    copy.close()
+    close_log(copy)
 
 
 def test_batches_with_bigger_gaps_than_a_file_can_hold_end_the_log(partition: OpenPartition) -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from ottla.core.clock import ManualClock, SteadyClock
-from ottla.storage.retention import expired
+from ottla.storage.retention import delete_expired, expired
 
 from .making import NOW, Partition, batch, offsets, open_in, read_all
 
@@ -50,7 +50,7 @@ def test_the_active_segment_goes_too_if_it_holds_records(partition: OpenPartitio
     opened = partition(retention_ms=1000, retention_bytes=0)
     os.utime(opened.log.segments[0].path, (0, 0))
     assert doomed(opened, NOW + 10**9) == 0
-    assert opened.log.delete_expired(NOW + 10**9) == []
+    assert delete_expired(opened.log, NOW + 10**9) == []
     fill(opened.log, NOW, NOW)
 
     assert doomed(opened, NOW + 1001) == 2
@@ -145,7 +145,7 @@ def test_deleted_segments_are_renamed_at_once_and_their_records_gone(partition: 
     opened = partition(retention_ms=1000)
     fill(opened.log, NOW, NOW, NOW + 5000)
 
-    removed = opened.log.delete_expired(NOW + 2000)
+    removed = delete_expired(opened.log, NOW + 2000)
 
     assert sorted(path.name for path in removed) == opened.names(".deleted")
     assert {path.name.partition(".")[0] for path in removed} == {f"{0:020d}", f"{1:020d}"}
@@ -153,7 +153,7 @@ def test_deleted_segments_are_renamed_at_once_and_their_records_gone(partition: 
     assert offsets(read_all(opened.log)) == [2]
     assert opened.names(".snapshot") == [f"{2:020d}.snapshot"]
     assert opened.log.epochs.entries == [(0, 2)]
-    assert opened.log.delete_expired(NOW + 2000) == []
+    assert delete_expired(opened.log, NOW + 2000) == []
     assert len(open_in(opened.folder)) == 1
 
 
@@ -161,7 +161,7 @@ def test_a_log_that_is_deleted_whole_goes_on_at_its_next_offset(partition: OpenP
     opened = partition(retention_ms=1000)
     fill(opened.log, NOW, NOW)
 
-    opened.log.delete_expired(NOW + 2000)
+    delete_expired(opened.log, NOW + 2000)
 
     assert (opened.log.start_offset, opened.log.next_offset) == (2, 2)
     assert opened.log.append(batch()).base_offset == 2
@@ -174,7 +174,7 @@ def test_a_log_that_is_deleted_whole_goes_on_at_its_next_offset(partition: OpenP
 def test_files_that_wait_for_removal_are_not_in_the_way_of_new_ones(partition: OpenPartition) -> None:
     opened = partition(retention_ms=1000)
     fill(opened.log, NOW)
-    removed = opened.log.delete_expired(NOW + 2000)
+    removed = delete_expired(opened.log, NOW + 2000)
     opened.log.append(batch())
 
     for path in removed:
@@ -203,8 +203,8 @@ def test_a_rename_that_fails_leaves_a_log_that_still_answers(
     with monkeypatch.context() as broken:
         broken.setattr(path_type, "rename", fail_once)
         with pytest.raises(Exception, match="Input/output error"):
-            opened.log.delete_expired(NOW + 2000)
+            delete_expired(opened.log, NOW + 2000)
 
-    opened.log.delete_expired(NOW + 2000)
+    delete_expired(opened.log, NOW + 2000)
     assert offsets(read_all(opened.log)) == [2]
     assert offsets(read_all(opened.reopen_unclean())) == [2]

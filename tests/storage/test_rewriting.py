@@ -7,10 +7,11 @@ import pytest
 from ottla.core.keys import KeyRing
 from ottla.records.control import EndMarker
 from ottla.storage import inspect
-from ottla.storage.rewrites.rewriting import REWRITING, rewrites_due
+from ottla.storage.retention import delete_expired
+from ottla.storage.rewrites.rewriting import REWRITING, put_in_place, rewrites_due
 
 from .encrypting import ONE_KEY, TWO_KEYS, cipher, files_with
-from .making import NOW, Producing, batch, read_all, read_steps
+from .making import NOW, Producing, batch, offset_for_timestamp, read_all, read_steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ def rewrite_all(partition: Partition, below: int) -> list[bool]:
     done = []
     for rewrite in rewrites_due(partition.log, below):
         rewrite.run()
-        done.append(partition.log.put_in_place(rewrite))
+        done.append(put_in_place(partition.log, rewrite))
     return done
 
 
@@ -70,7 +71,7 @@ def test_a_plain_log_is_encrypted_while_it_is_used(partition: OpenPartition) -> 
     log = changing.reopen_clean()
     assert read_all(log) == before
     assert log.aborted_transactions(0, 100) == aborted
-    found = log.offset_for_timestamp(NOW + 7)
+    found = offset_for_timestamp(log, NOW + 7)
     assert found is not None
     assert found.offset == 7
 
@@ -110,9 +111,9 @@ def test_a_segment_that_is_deleted_meanwhile_does_not_come_back(partition: OpenP
     first.run()
     assert changing.names(".cleaned")
 
-    changing.log.delete_expired(NOW)
+    delete_expired(changing.log, NOW)
 
-    assert not changing.log.put_in_place(first)
+    assert not put_in_place(changing.log, first)
     assert changing.names(".cleaned") == []
     assert first.segments[0].path.name not in changing.names()
 
@@ -176,7 +177,7 @@ def test_what_was_written_for_a_log_that_is_gone_is_discarded(partition: OpenPar
     changing.reopen_unclean(0)
     first.run()
 
-    assert not log.put_in_place(first)
+    assert not put_in_place(log, first)
 
     assert changing.names(".cleaned") == []
     assert read_all(changing.log) == before

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla.core.clock import ManualClock
 from ottla.storage.config import LogConfig
 from ottla.storage.segment_files.cold_read import Bounds
 from ottla.storage.segment_files.segment import Segment
@@ -32,7 +33,7 @@ def segments(tmp_path: Path, files: OpenFiles) -> Iterator[Segments]:
         for offset in contents:
             segment.append(placed(batch(at=NOW + offset), offset), offset, NOW + offset)
         made.append(segment)
-    yield Segments(list(made))
+    yield Segments(list(made), ManualClock())
     for segment in made:
         segment.close()
 
@@ -83,9 +84,9 @@ def test_segments_come_at_the_end_and_go_from_either(segments: Segments, tmp_pat
     added = Segment.create(tmp_path, NEXT, CONFIG, files)
     segments.add(added)
     assert segments.active is added
-    added.close()
 
-    segments.keep_first(3)
+    segments[2].release()
+    assert segments.truncate(NEXT, 3, segments[2].size) == NEXT
     segments.drop_first(1)
 
     assert (segments.bases, segments.active.base_offset) == ([20, 30], 30)

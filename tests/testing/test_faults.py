@@ -156,7 +156,7 @@ def test_the_first_of_two_faults_strikes_until_it_is_spent(ottla: EphemeralBroke
     assert (first.struck, second.struck) == (1, 1)
 
 
-def test_a_fault_that_cannot_be_is_refused(ottla: EphemeralBroker) -> None:
+def test_an_invalid_fault_is_refused(ottla: EphemeralBroker) -> None:
     with pytest.raises(ValueError, match="times must be at least 1"):
         ottla.faults.drop(times=0)
     with pytest.raises(

@@ -57,6 +57,14 @@ class InvalidRecord(ApiError):
     code = ErrorCode.INVALID_RECORD
 
 
+class InvalidRecords(InvalidRecord):
+    """With the index and the problem of each invalid record (KIP-467)."""
+
+    def __init__(self, message: str, problems: tuple[tuple[int, str], ...]) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
 class InvalidTimestamp(ApiError):
     code = ErrorCode.INVALID_TIMESTAMP
 

@@ -28,6 +28,7 @@ from ottla.groups.actions import (
 )
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.commits import Commits
+from ottla.groups.describing import describe
 from ottla.groups.limits import Limits
 from ottla.groups.refusals import Refused
 from ottla.groups.states import State
@@ -152,7 +153,7 @@ class Coordinator:
     def describe(self, group_id: str, version: int) -> DescribedGroup:
         group = self.table.get(group_id)
         if isinstance(group, ClassicGroup):
-            return group.describe()
+            return describe(group)
         # Before KIP-1043 a group that does not exist was reported as Dead.
         is_told = version >= _FIRST_DESCRIPTION_WITH_NOT_FOUND
         text = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."

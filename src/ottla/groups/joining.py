@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import AnswerJoin, refuse_join
 from ottla.groups.members import Member
+from ottla.groups.rebalance import begin_or_finish, finish_if_all_joined, joined, note_growth
 from ottla.groups.states import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ottla.groups.actions import Action, Caller
-    from ottla.groups.rebalance import Rebalance
+    from ottla.groups.classic import ClassicGroup
     from ottla.wire.messages.join_group import JoinGroupRequest
 
 _FIRST_WITH_REQUIRED_MEMBER_ID: Final = 4
@@ -23,13 +22,10 @@ _FIRST_WITH_SKIPPED_ASSIGNMENT: Final = 9
 class Join:
     """One JoinGroup request for its group."""
 
-    def __init__(
-        self, group: Rebalance, request: JoinGroupRequest, caller: Caller, new_uuid: Callable[[], str], now_ms: int
-    ) -> None:
+    def __init__(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> None:
         self._group = group
         self._request = request
         self._caller = caller
-        self._new_uuid = new_uuid
         self._now_ms = now_ms
         # Version 0 has no rebalance timeout: the session timeout is used.
         sent_ms = request.rebalance_timeout_ms
@@ -73,9 +69,8 @@ class Join:
         if member is not None:
             actions += group.remove(member)
         elif self._request.member_id in group.members.pending:
-            group.members.pending.discard(self._request.member_id)
-            group.deadlines.cancel(self._request.member_id)
-        return actions + group.finish_if_all_joined(self._now_ms)
+            group.forget_pending(self._request.member_id)
+        return actions + finish_if_all_joined(group, self._now_ms)
 
     def _has_protocol_in_common(self) -> bool:
         request, members = self._request, self._group.members
@@ -91,7 +86,7 @@ class Join:
 
     def _join_without_id(self) -> list[Action]:
         request, members = self._request, self._group.members
-        new_id = f"{request.group_instance_id or self._caller.client_id}-{self._new_uuid()}"
+        new_id = f"{request.group_instance_id or self._caller.client_id}-{self._group.new_uuid()}"
         if (old := members.static(request.group_instance_id)) is not None:
             return self._replace(old, new_id)
         if request.group_instance_id is None and self._caller.version >= _FIRST_WITH_REQUIRED_MEMBER_ID:
@@ -119,10 +114,10 @@ class Join:
         )
         if not group.members:
             group.protocol_type = request.protocol_type
-        group.note_growth()
+        note_growth(group)
         group.members.add(member)
         group.deadlines.set(member_id, self._now_ms, group.config.new_member_join_timeout_ms)
-        return group.begin_or_finish(self._now_ms)
+        return begin_or_finish(group, self._now_ms)
 
     # ── Rejoining members ────────────────────────────────────────────────────────────────────────────────────
 
@@ -135,10 +130,10 @@ class Join:
         if member is None or (request.group_instance_id is not None and static is None):
             return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID)
         if self._has_news(member):
-            return self._update(member) + group.begin_or_finish(self._now_ms)
+            return self._update(member) + begin_or_finish(group, self._now_ms)
         # It may have missed the response to its first attempt.
         group.keep_alive(member, self._now_ms)
-        return [AnswerJoin(self._caller.token, group.joined(member))]
+        return [AnswerJoin(self._caller.token, joined(group, member))]
 
     def _has_news(self, member: Member) -> bool:
         """Whether this join is for the next generation, not a retry for the current one."""
@@ -178,7 +173,7 @@ class Join:
         if group.state is State.STABLE and group.members.select_protocol() == group.protocol_name:
             return actions + self._take_over(member, old_leader_id)
         # In CompletingRebalance the leader may be assigning to the old id at this moment, so it must start over.
-        return actions + group.begin_or_finish(now_ms)
+        return actions + begin_or_finish(group, now_ms)
 
     def _take_over(self, member: Member, old_leader_id: str | None) -> list[Action]:
         """Only the member id changed: no rebalance, which is the purpose of static members (KIP-345)."""
@@ -186,8 +181,8 @@ class Join:
         member.join_token, member.has_joined = None, False
         if self._caller.version >= _FIRST_WITH_SKIPPED_ASSIGNMENT:
             is_leader = group.members.leader_id == member.id
-            response = group.joined(member, skip_assignment=is_leader)
+            response = joined(group, member, skip_assignment=is_leader)
         else:
             # Told that it leads, an older client would assign, although no member waits for it (KIP-814).
-            response = group.joined(member, leader_id=old_leader_id)
+            response = joined(group, member, leader_id=old_leader_id)
         return [group.persist(), AnswerJoin(self._caller.token, response)]

@@ -9,6 +9,7 @@ from ottla.core.ids import TopicPartition
 from ottla.core.memory_budget import MemoryBudget
 from ottla.groups.actions import PersistOffsets, PersistRecords
 from ottla.groups.classic import ClassicGroup
+from ottla.groups.classic_records import restore
 from ottla.groups.formats import GroupKey, OffsetKey
 from ottla.groups.offsets import GroupOffsets
 from ottla.groups.pending import PendingOffsets
@@ -132,8 +133,8 @@ class GroupTable:
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
         if value is not None:
             decoded = decode_group_value(value)
-            new_uuid = self.environment.new_uuid
-            self._groups[group_id] = ClassicGroup.restored(group_id, decoded, self.config, new_uuid)
+            group = self._groups[group_id] = self.new_classic(group_id, decoded.current_state_timestamp)
+            restore(group, decoded)
         elif isinstance(self._groups.get(group_id), ClassicGroup):
             self._erase(group_id)
 

@@ -10,7 +10,7 @@ from ottla.core.security import ANONYMOUS
 from ottla.wire.frame import BrokenFrame, FrameParser
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from ottla.core.ids import Address
     from ottla.wire.declare import AnyBytes
@@ -31,6 +31,28 @@ _LEAST_PROGRESS_BYTES: Final = 1024
 """Less than this does not count as progress of an incomplete request or an unread response."""
 
 
+class InPlace(Protocol):
+    """Answers requests in the receive buffer; the Python code does so for all others."""
+
+    def serve(self, data: bytearray, count: int, /) -> int:
+        """Answer some of the first requests in these bytes; returns the size of those."""
+
+    def take_answers(self) -> bytes:
+        """The responses to them."""
+
+    def take_wait(self) -> Waiting | None:
+        """The last of them, if it waits for something."""
+
+
+class Waiting(Protocol):
+    """A request that is answered later."""
+
+    def when_done(self, done: Callable[[bytes | memoryview], None], /) -> None:
+        """Call this with the response, or with the request, if `Service.answer` must answer it."""
+
+    def cancel(self) -> object: ...
+
+
 class Service(Protocol):
     """The interface of a connection to its listener."""
 
@@ -43,6 +65,8 @@ class Service(Protocol):
     """The advertised address, if it differs."""
     scratch: bytearray
     """The receive buffer; empty between two reads, so all connections of a loop share it."""
+    in_place: InPlace | None
+    """None if `answer` must see every request."""
 
     def opened(self, connection: Connection) -> bool:
         """Whether to accept this connection."""
@@ -109,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         # A list, not a deque: nearly always empty, and an empty deque takes half a kilobyte.
         self._backlog: list[memoryview] = []
         self._backlog_bytes = 0
-        self._pending: asyncio.Task[list[AnyBytes] | None] | None = None
+        self._pending: asyncio.Task[list[AnyBytes] | None] | Waiting | None = None
         self._has_turn_coming = False
         self._is_reading_paused = False
         self._is_writing_paused = False
@@ -145,8 +169,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._moved += nbytes
+        processed = 0
+        in_place = self._service.in_place
+        # Reading is also paused where nothing more is to be answered.
+        if in_place is not None and not (
+            self._pending or self._backlog or self._is_writing_paused or self._is_reading_paused
+        ):
+            count = self._frames.in_scratch(nbytes)
+            processed = self._serve_in_place(in_place, count)
+            if count and processed == count:
+                self._frames.clear()
+                return
         try:
-            frames = self._frames.buffer_updated(nbytes)
+            frames = self._frames.buffer_updated(nbytes, processed)
         except BrokenFrame as broken:
             self._end_with(broken)
             return
@@ -156,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._send(answer)
         elif frames:
             self._take_on(frames)
-        else:
+        elif not processed:
             self._service.half_received(nbytes)
 
     def eof_received(self) -> bool:
@@ -182,6 +217,31 @@ class Connection(asyncio.BufferedProtocol):
 
     # Serving
 
+    def _serve_in_place(self, in_place: InPlace, count: int) -> int:
+        """Serve requests in these bytes, where they were received; returns the size of those served."""
+        try:
+            served = in_place.serve(self._service.scratch, count)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection
+            self._hang_up(error)
+            return count
+        if served:
+            if answers := in_place.take_answers():
+                self._transport.write(answers)
+            if (wait := in_place.take_wait()) is not None:
+                self._pending = wait
+                wait.when_done(self._answered_in_place)
+        return served
+
+    def _answered_in_place(self, answer: bytes | memoryview) -> None:
+        self._pending = None
+        self._moved += 1
+        if isinstance(answer, memoryview):
+            self._backlog.insert(0, answer)
+            self._backlog_bytes += len(answer)
+        else:
+            self._transport.write(answer)
+        self._serve_backlog()
+
     def _answer(self, frame: memoryview) -> list[AnyBytes]:
         """The buffers to send now: none without a response, or with a later one."""
         try:
@@ -192,8 +252,8 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(answer, list):
             return answer
         if answer is not None:
-            self._pending = asyncio.ensure_future(answer)
-            self._pending.add_done_callback(self._answered)
+            self._pending = task = asyncio.ensure_future(answer)
+            task.add_done_callback(self._answered)
         return []
 
     def _send(self, buffers: list[AnyBytes]) -> None:
@@ -272,8 +332,8 @@ class Connection(asyncio.BufferedProtocol):
             self._mute_s = seconds
             return
         self._mute_s = 0.0
-        self._pending = asyncio.ensure_future(asyncio.sleep(seconds, None))
-        self._pending.add_done_callback(self._answered)
+        self._pending = task = asyncio.ensure_future(asyncio.sleep(seconds, None))
+        task.add_done_callback(self._answered)
 
     def _control_reading(self) -> None:
         is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= self._ahead_bytes

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ottla.net.config import NetConfig
-    from ottla.net.connection import Connection
+    from ottla.net.connection import Connection, InPlace
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
     from ottla.wire.declare import AnyBytes
@@ -99,6 +99,11 @@ class Listener:
             raise
         self._is_started = True
         self._sweeper = asyncio.create_task(self._sweep())
+
+    def serve_in_place(self, in_place: InPlace | None) -> None:
+        """Answer requests in the receive buffer, on the ports where no gate has to see them."""
+        for port in self.ports:
+            port.in_place = None if port.needs_login else in_place
 
     @property
     def address(self) -> Address:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ottla.net.certificate_names import PrincipalRules
+    from ottla.net.connection import InPlace
     from ottla.net.listener import Listener
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.security_config import SecurityConfig
@@ -48,6 +49,7 @@ class Port:
         self.max_frame_bytes = listener.max_frame_bytes
         self.needs_login = config.uses_sasl
         self.scratch = listener.scratch
+        self.in_place: InPlace | None = None
         self.opened = self._known if config.uses_tls and config.client_certificates != "none" else listener.opened
         self.closed = listener.closed
         self.refused = listener.refused

@@ -122,6 +122,8 @@ class RecordReader:
     _partition = cython.declare(cython.int)
     _read_key = cython.declare(object)
     _read_value = cython.declare(object)
+    _key_needs_headers = cython.declare(cython.bint)
+    _value_needs_headers = cython.declare(cython.bint)
     _payload = cython.declare(Payload)
 
     def __init__(  # noqa: PLR0913
@@ -148,8 +150,11 @@ class RecordReader:
         self._check = check_batch if check_crcs else whole_batch
         self._topic = topic
         self._partition = partition
-        self._read_key = key_deserializer
-        self._read_value = value_deserializer
+        # `deserialize` also gets the headers; see RecordDeserializer of the client.
+        self._read_key = getattr(key_deserializer, "deserialize", key_deserializer)
+        self._read_value = getattr(value_deserializer, "deserialize", value_deserializer)
+        self._key_needs_headers = self._read_key is not key_deserializer
+        self._value_needs_headers = self._read_value is not value_deserializer
         self._payload = None
 
     def __iter__(self) -> Iterator[Record]:
@@ -239,9 +244,15 @@ class RecordReader:
     def _deserialize(self, record: Record, payload: Payload, began_at: cython.Py_ssize_t) -> cython.int:
         try:
             if self._read_key is not None and record.key is not None:
-                record.key = self._read_key(record.key)
+                if self._key_needs_headers:
+                    record.key = self._read_key(record.key, "key", record.headers)
+                else:
+                    record.key = self._read_key(record.key)
             if self._read_value is not None and record.value is not None:
-                record.value = self._read_value(record.value)
+                if self._value_needs_headers:
+                    record.value = self._read_value(record.value, "value", record.headers)
+                else:
+                    record.value = self._read_value(record.value)
         except BaseException:
             # Reset to unread, so that it is raised again.
             payload.next_at = began_at

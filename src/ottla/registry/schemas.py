@@ -33,6 +33,9 @@ class Parsed(Protocol):
     def has_field(self, name: str) -> bool:
         """Whether it has a top-level field."""
 
+    def record_names(self) -> list[str]:
+        """The names by which RecordNameStrategy calls it."""
+
 
 Resolved = tuple[tuple[Reference, str], ...]
 """References and their texts, those that others need first."""

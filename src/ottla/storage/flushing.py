@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ottla.storage.config import LogConfig
+
 
 class Flush:
     """A flush in progress. Records below `until_offset` are durable once it and earlier ones have succeeded."""
@@ -39,6 +41,18 @@ class Flush:
     def discard(self) -> None:
         while self._fds:
             os.close(self._fds.pop())
+
+
+def is_flush_due(config: LogConfig, since_last_s: float, *, has_full_segments: bool) -> bool:
+    """Whether the flush policy requires a flush of a dirty log, so long after the start of the last one."""
+    match config.flush:
+        case "ack":
+            return True
+        case "interval":
+            return since_last_s * 1000 >= config.flush_interval_ms
+        case "os":
+            # Only rolled segments, so that a start after a crash need not recover every segment.
+            return has_full_segments
 
 
 def all_or_none(opening: Iterable[int]) -> list[int]:

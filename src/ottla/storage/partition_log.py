@@ -1,30 +1,29 @@
-"""The log of one partition: appends, from the start offset to the next offset, and removal.
+"""The log of one partition: its offsets, segments, producers and leader epochs.
 
-It belongs to one thread. Slow steps (fsync, removing files) are returned to be
-run elsewhere.
+It belongs to one thread. Slow steps (fsync, removing files) are returned to be run elsewhere. Rare operations are
+functions of other modules: `truncation`, `retention`, `rewrites.rewriting`, `key_version`, `folder.closing`.
 """
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.core.errors import ApiError, CorruptMessage, OffsetOutOfRange, StorageError
+from ottla.core.errors import CorruptMessage, DataDirError, OffsetOutOfRange, StorageError
 from ottla.records.batch import check_batch, check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker, read_end_marker
-from ottla.storage import retention
 from ottla.storage.admission import check_keys, check_size, check_timestamp
-from ottla.storage.files import storage_errors, sync_folder
-from ottla.storage.flushing import Flush, sync_all
-from ottla.storage.folder.checkpoints import LEADER_EPOCHS, write_epochs
-from ottla.storage.producers.replay import load_producers
-from ottla.storage.producers.state import ProducerStates
-from ottla.storage.rewrites.swap_files import discard_cleaned, swap_in
+from ottla.storage.files import PASSING_ERRORS, storage_errors
+from ottla.storage.flushing import is_flush_due
+from ottla.storage.folder.checkpoints import LEADER_EPOCHS, begin_epoch, write_epochs
+from ottla.storage.key_version import use_key_version
+from ottla.storage.segment_files.cold_read import Bounds
 from ottla.storage.segment_files.segment import Segment
 from ottla.storage.segment_files.segments import Segments
-from ottla.storage.segmented_log import PASSING_ERRORS, SegmentedLog
+from ottla.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +33,13 @@ if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
     from ottla.records.control import EndMarker
     from ottla.storage.config import LogConfig
+    from ottla.storage.flushing import Flush
     from ottla.storage.recovery import LogParts
-    from ottla.storage.rewrites.rewriting import Rewrite
     from ottla.storage.segment_files.open_files import OpenFiles
+    from ottla.storage.segment_files.timestamps import Effort, TimestampOffset, Unfinished
     from ottla.storage.segment_files.txn_index import AbortedTransaction
+
+_logger: Final = logging.getLogger(__name__)
 
 NO_TIMESTAMP: Final = -1
 
@@ -51,33 +53,78 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     is_duplicate: bool
 
 
-class PartitionLog(SegmentedLog):
+class PartitionLog:
     def __init__(self, folder: Path, config: LogConfig, clock: Clock, files: OpenFiles, parts: LogParts) -> None:
-        super().__init__(folder, config, clock, files, parts)
+        self.folder = folder
+        self.config = config
+        self.next_offset = parts.next_offset
+        self.start_offset = parts.start_offset
+        self.segments = Segments(parts.segments, clock)
+        self.unsynced = Unsynced(folder, files, parts)
         self.producers = parts.producers
+        self.snapshots = parts.snapshots
         self.epochs = parts.epochs
-        self._snapshots = parts.snapshots
-        self._as_left_at = parts.next_offset if parts.is_as_left else None
+        self.cipher = parts.cipher
+        self._clock = clock
+        self.files = files
+        self.snapshot_at = parts.next_offset if parts.is_as_left else None
+        """The offset of a snapshot on disk that is known to be right."""
+        self.lacks_records = parts.lacks_records
+        """Whether records were lost to damage that recovery found: more than an incomplete last write."""
+        self._offline: str | None = None
+        self.is_damaged = False
+        """Whether it went offline because of its contents: opening it again would not help."""
+        self.is_abandoned = False
+        self.when_offline: Callable[[str], None] | None = None
+        """Called with the reason when the log goes offline."""
         self.before_truncation: Callable[[int], None] | None = None
         """Called with the offset that the log will be truncated to, so that no checkpoint is beyond it."""
 
+    def __repr__(self) -> str:
+        return f"<log {self.folder.name} {self.start_offset}..{self.next_offset}>"
+
+    @property
+    def size(self) -> int:
+        return self.segments.size
+
     @property
     def last_stable_offset(self) -> int:
-        """The last stable offset."""
         unstable = self.producers.first_unstable_offset
         return self.next_offset if unstable is None else max(unstable, self.start_offset)
 
+    @property
+    def recovery_point(self) -> int:
+        """The recovery point: every record below this is on disk."""
+        return self.unsynced.recovery_point
+
+    @property
+    def is_start_synced(self) -> bool:
+        """Whether a start offset checkpointed now cannot survive, in a power failure, the records to keep."""
+        return self.start_offset < self.recovery_point or self.recovery_point >= self.next_offset
+
+    def use_config(self, config: LogConfig) -> None:
+        self.config = config
+        for segment in self.segments.all:
+            segment.config = config
+        try:
+            use_key_version(self)
+        except (StorageError, DataDirError) as failed:
+            _logger.error("%s goes on with the key it has: %s", self, failed)
+
     # Appending
 
-    def append(self, batch: bytearray | memoryview, leader_epoch: int = 0, *, has_keys: bool = False) -> Appended:
+    def append(
+        self, batch: bytearray | memoryview, leader_epoch: int = 0, *, has_keys: bool = False, is_checked: bool = False
+    ) -> Appended:
         """Validate a producer's batch, assign its offsets, and write it. The log takes ownership of the buffer.
 
-        `has_keys`: skip the check for records without a key, which a compacted log rejects.
+        `has_keys`: skip the check for records without a key, which a compacted log rejects. `is_checked`: the batch was
+        valid before records were removed from it.
         """
         # Before duplicates are recognised: the original may not have been synced.
         if self._offline is not None:
             raise self._offline_error()
-        header = check_produced(batch)
+        header = read_header(batch) if is_checked else check_produced(batch)
         config = self.config
         check_size(len(batch), config)
         if not has_keys and config.cleanup_policy != "delete":
@@ -97,7 +144,7 @@ class PartitionLog(SegmentedLog):
         base_offset = self.next_offset
         place(batch, 0, base_offset, leader_epoch)
         if leader_epoch > self.epochs.latest:
-            self._begin_epoch(leader_epoch, self.next_offset)
+            begin_epoch(self.folder, self.epochs, leader_epoch, base_offset)
         last_offset = base_offset + header.last_offset_delta
         self.write(batch, last_offset, header.max_timestamp)
         if header.producer_id >= 0:
@@ -108,8 +155,7 @@ class PartitionLog(SegmentedLog):
 
     def append_of_coordinator(self, batch: bytearray, leader_epoch: int = 0) -> Appended:
         """Write a coordinator's batch within a producer's transaction: it has no sequence numbers."""
-        if self._offline is not None:
-            raise self._offline_error()
+        self.check_online()
         header = read_header(batch)
         check_size(len(batch), self.config)
         self.producers.check_epoch(header.producer_id, header.producer_epoch)
@@ -123,15 +169,12 @@ class PartitionLog(SegmentedLog):
         self, producer_id: int, producer_epoch: int, marker: EndMarker, leader_epoch: int = 0
     ) -> Appended:
         """Write the end marker of a producer's transaction."""
-        if self._offline is not None:
-            raise self._offline_error()
+        self.check_online()
         self.producers.check_end(producer_id, producer_epoch, marker)
         batch = build_end_marker(marker, producer_id, producer_epoch, self._clock.now_ms())
         header = read_header(batch)
         offset = self._put(batch, header, leader_epoch)
-        aborted = self.producers.ended(header, offset, marker)
-        if aborted is not None:
-            self._note_aborted(aborted)
+        self._end_transaction(header, offset, marker)
         self.next_offset = offset + 1
         return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
 
@@ -140,122 +183,83 @@ class PartitionLog(SegmentedLog):
         base_offset = self.next_offset
         place(batch, 0, base_offset, leader_epoch)
         if leader_epoch > self.epochs.latest:
-            self._begin_epoch(leader_epoch, base_offset)
+            begin_epoch(self.folder, self.epochs, leader_epoch, base_offset)
         self.write(batch, base_offset + header.last_offset_delta, header.max_timestamp)
         return base_offset
 
     def append_as_follower(self, batch: memoryview) -> BatchHeader:
         """Write a batch of the leader, with its offsets and leader epoch. There may be a gap before it."""
-        if self._offline is not None:
-            raise self._offline_error()
+        self.check_online()
         header = check_batch(batch)
         if header.base_offset < self.next_offset:
             raise CorruptMessage(f"batch at offset {header.base_offset}, expected {self.next_offset} or higher")
         marker = read_end_marker(batch) if header.is_control else None
         if header.leader_epoch > self.epochs.latest:
-            self._begin_epoch(header.leader_epoch, header.base_offset)
+            begin_epoch(self.folder, self.epochs, header.leader_epoch, header.base_offset)
         self.write(batch, header.last_offset, header.max_timestamp)
         if marker is not None:
-            aborted = self.producers.ended(header, header.base_offset, marker)
-            if aborted is not None:
-                self._note_aborted(aborted)
+            self._end_transaction(header, header.base_offset, marker)
         elif header.producer_id >= 0 and not header.is_control:
             self.producers.appended(header, header.base_offset)
         self.next_offset = header.next_offset
         return header
 
-    def _note_aborted(self, aborted: AbortedTransaction) -> None:
-        self._unsynced.has_new_files = True
+    def _end_transaction(self, header: BatchHeader, offset: int, marker: EndMarker) -> None:
+        aborted = self.producers.ended(header, offset, marker)
+        if aborted is None:
+            return
+        self.unsynced.has_new_files = True
         try:
-            self._segments.active.txn_index.append(aborted)
+            self.segments.active.txn_index.append(aborted)
         except OSError as refused:
             # The marker is in the log, so the index entry must follow, or readers would see its records as committed.
-            self._go_offline(f"could not write the transaction index: {refused.strerror or refused}")
-            raise self._offline_error() from refused
+            raise self.go_offline(f"could not write the transaction index: {refused.strerror or refused}") from refused
 
-    def _begin_epoch(self, epoch: int, offset: int) -> None:
-        with storage_errors(f"{self.folder.name}: leader epoch {epoch}"):
-            known = list(self.epochs.entries)
-            self.epochs.begin(epoch, offset)
-            try:
-                write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
-            except OSError:
-                self.epochs.entries = known
-                raise
+    def write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
+        """Append a validated batch with assigned offsets; the log end does not advance yet."""
+        segments = self.segments
+        try:
+            if segments.must_roll(len(batch), last_offset, max_timestamp):
+                self.roll()
+            active = segments.active
+            if not active.size:
+                segments.begin_active(max_timestamp)
+            active.append(batch, last_offset, max_timestamp)
+        except OSError as refused:
+            self.refuse_append(refused)
+
+    def refuse_append(self, refused: OSError) -> None:
+        """A write has failed: StorageError. Unless the disk is full, the log goes offline."""
+        if refused.errno not in PASSING_ERRORS:
+            self.go_offline(f"write failed: {refused.strerror or refused}")
+        try:
+            self.segments.active.forget_torn_tail()
+        except OSError as failed:
+            self.go_offline(f"could not undo a failed write: {failed.strerror or failed}")
+        raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
 
     def roll(self) -> bool:
-        if not super().roll():
+        """Roll to a new segment, if the current one is not empty; returns whether it was not."""
+        active = self.segments.active
+        if active.size == 0:
             return False
-        self._as_left_at = None
+        segment = self.files.with_room(self._create_next)
+        active.release()
+        self.segments.add(segment)
+        self.unsynced.add(segment)
+        self.snapshot_at = None
         # It only saves time after a crash.
         with suppress(OSError):
-            self._snapshots.write(self.next_offset, self.producers)
+            self.snapshots.write(self.next_offset, self.producers)
         return True
 
+    def _create_next(self) -> Segment:
+        # Its file is created last: if anything fails, e.g. for lack of space, the active segment can still be
+        # appended to, and there is no file on disk that would be taken for its successor.
+        self.segments.active.complete()
+        return Segment.create(self.folder, self.next_offset, self.config, self.files, self.cipher)
+
     # Removing
-
-    def truncate_to(self, offset: int) -> None:
-        """Truncate to `offset`; a batch is removed as a whole."""
-        if offset >= self.next_offset:
-            return
-        if self._offline is not None:
-            raise self._offline_error()
-        number = self._segments.number_of(offset)
-        last = self._segments.all[number]
-        with storage_errors(f"{self.folder.name}: truncating to {offset}"):
-            cut = next(last.headers(offset), None)
-        if self.before_truncation is not None:
-            self.before_truncation(cut[1].base_offset if cut else last.base_offset)
-        try:
-            self._truncate(offset, number + 1, last.size if cut is None else cut[0])
-        except (OSError, ApiError) as failed:
-            self._go_offline(f"could not truncate the log: {failed}")
-            raise self._offline_error() from failed
-
-    def _truncate(self, offset: int, keep: int, position: int) -> None:
-        self._as_left_at = None
-        # From the end, so that a crash leaves no gap.
-        for segment in reversed(self._segments.all[keep:]):
-            segment.unlink()
-        self._segments.active.close()
-        self._segments.keep_first(keep)
-        active = self._segments.active
-        active.truncate(position, offset)
-        self.next_offset = active.open_for_append(offset)
-        self._first_timestamp = active.first_timestamp
-        self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= self.next_offset])
-        # New records will replace the truncated ones: a power failure must not bring those back, or a mixture.
-        sync_all(active.fsync_targets())
-        sync_folder(self.folder)
-        self._unsynced.truncated(self._segments.all, self.next_offset)
-        self.start_offset = min(self.start_offset, self.next_offset)
-        if self.epochs.drop_from(self.next_offset):
-            write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries, is_durable=True)
-        _, self.producers = load_producers(self._segments.all, self._snapshots, self.next_offset, self.next_offset)
-
-    def restart_at(self, offset: int) -> None:
-        """Delete everything and start at `offset`: the leader has no common records."""
-        if self._offline is not None:
-            raise self._offline_error()
-        if self.before_truncation is not None:
-            self.before_truncation(0)
-        try:
-            self._as_left_at = None
-            for segment in reversed(self._segments.all):
-                segment.unlink()
-            self._snapshots.keep_only(())
-            self.epochs.entries.clear()
-            write_epochs(self.folder / LEADER_EPOCHS, (), is_durable=True)
-            begun = Segment.create(self.folder, offset, self.config, self._files, self.cipher)
-            sync_folder(self.folder)
-        except OSError as failed:
-            self._go_offline(f"could not reset the log: {failed}")
-            raise self._offline_error() from failed
-        self._segments = Segments([begun])
-        self.producers = ProducerStates()
-        self.next_offset = self.start_offset = offset
-        self._unsynced.restarted(begun, offset)
-        self._first_timestamp = begun.first_timestamp
 
     def raise_start(self, offset: int) -> None:
         """Raise the log start offset: records below are no longer served.
@@ -270,103 +274,123 @@ class PartitionLog(SegmentedLog):
             with suppress(OSError):
                 write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
 
-    def put_in_place(self, rewrite: Rewrite) -> bool:
-        """Replace the old segments by rewritten ones; returns whether they were unchanged meanwhile."""
-        base_offset = rewrite.base_offset
-        if rewrite.error or self._offline or self._is_abandoned or not rewrite.is_of(self._segments.all[:-1]):
-            with storage_errors(self.folder.name):
-                discard_cleaned(self.folder, base_offset)
-            return False
-        try:
-            for old in rewrite.segments:
-                old.close()
-            swap_in(self.folder, base_offset, [old.base_offset for old in rewrite.segments])
-            new = Segment.open(self.folder, base_offset, self.config, self._files, self.cipher)
-        except OSError as failed:
-            self._go_offline(f"could not replace a segment: {failed.strerror or failed}")
-            raise self._offline_error() from failed
-        self._segments.replace(rewrite.segments, new)
-        self._unsynced.keep_only(self._segments.all)
-        self._snapshots.keep_only({*self._segments.bases, self.next_offset})
-        return True
+    def keep_needed_snapshots(self) -> None:
+        self.snapshots.keep_only({*self.segments.bases, self.next_offset})
 
-    def delete_expired(self, now_ms: int, committed: int | None = None) -> list[Path]:
-        """Delete segments by retention; the caller removes their renamed files later.
+    # Reading
 
-        Never segments with records from `committed` on, which other replicas may not have yet.
-        """
-        if self._offline is not None:
-            return []
-        with storage_errors(f"{self.folder.name}: deleting old segments"):
-            segments = self._segments
-            doomed = retention.expired(segments.all, self.config, now_ms, self.start_offset)
-            if committed is not None:
-                doomed = min(doomed, segments.number_of(committed))
-            if doomed == 0:
-                return []
-            if doomed == len(segments.all):
-                doomed -= not self._can_roll()
-            removed = [path for segment in segments.all[:doomed] for path in segment.rename_deleted()]
-            segments.drop_first(doomed)
-            self._unsynced.keep_only(segments.all)
-            self.raise_start(max(self.start_offset, segments.bases[0]))
-            self._snapshots.keep_only({*segments.bases, self.next_offset})
-            sync_folder(self.folder)
-        return removed
-
-    def _can_roll(self) -> bool:
-        try:
-            self.roll()
-        except OSError as refused:
-            if refused.errno not in PASSING_ERRORS:
-                raise
-            return False
-        return True
-
-    def expire_producers(self, now_ms: int) -> None:
-        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-
-    # Closing
-
-    def close(self) -> None:
-        """Write everything a clean start needs, sync it, and close the files."""
-        flush = self.begin_close()
-        flush.run()
-        self.finish_close(flush)
-
-    def begin_close(self) -> Flush:
-        """The same in steps: run the result in any thread, and pass it to `finish_close`."""
-        try:
-            with storage_errors(f"{self.folder.name}: closing"):
-                return self._write_out()
-        except StorageError:
-            self.abandon()
-            raise
-
-    def finish_close(self, flush: Flush) -> None:
-        try:
-            self.finish_flush(flush)
-        finally:
-            self.abandon()
-
-    def _write_out(self) -> Flush:
+    def read(self, offset: int, max_bytes: int, until_offset: int | None = None) -> memoryview:
+        """Complete batches from the one with `offset` on: the first regardless of its size, more while they fit."""
         if self._offline is not None:
             raise self._offline_error()
-        if self.next_offset == 0:
-            # There is nothing to lose: missing files are created again.
-            self._unsynced.has_new_files = False
-            return Flush(0, [])
-        if not self._unsynced.fits_one_flush:
-            self.flush()
-        new_snapshots = []
+        limit = self.next_offset if until_offset is None else min(until_offset, self.next_offset)
+        if not self.start_offset <= offset <= self.next_offset:
+            raise OffsetOutOfRange(f"offset {offset} is out of range {self.start_offset}..{self.next_offset}")
         try:
-            self._segments.active.seal()
-            if self._as_left_at != self.next_offset:
-                new_snapshots.append(self._snapshots.write(self.next_offset, self.producers))
-                self._unsynced.has_new_files = True
-            self._snapshots.keep_only({*self._segments.bases, self.next_offset})
-        except OSError:
-            # Even without space for them, appended records must become durable.
-            self.flush()
-            raise
-        return self._unsynced.begin_flush(self.next_offset, new_snapshots)
+            return self.segments.read(Bounds(offset, limit, max_bytes), self.next_offset)
+        except OSError as failed:
+            raise StorageError(f"{self.folder.name}: {failed.strerror or failed}") from failed
+
+    def size_between(self, offset: int, until_offset: int) -> int:
+        """The size of the batches from the one with `offset` on, up to the one with `until_offset`."""
+        self.check_online()
+        return self.segments.size_between(max(offset, self.start_offset), min(until_offset, self.next_offset))
+
+    def search_timestamp(self, timestamp: int, from_offset: int, effort: Effort) -> TimestampOffset | Unfinished | None:
+        """The first record from this offset on at or after this timestamp, within a budget."""
+        with storage_errors(self.folder.name):
+            start = max(self.start_offset, from_offset)
+            return self.segments.find_timestamp(timestamp, start, self.next_offset, effort)
+
+    def newest_timestamp(self) -> int:
+        """The largest timestamp; -1 if there is none. After DeleteRecords it may be that of a deleted record."""
+        with storage_errors(self.folder.name):
+            return self.segments.newest_timestamp(self.start_offset)
+
+    def newest_timestamp_left(self, max_bytes: int) -> int:
+        """The largest timestamp of records that are not deleted."""
+        with storage_errors(self.folder.name):
+            return self.segments.newest_left(self.start_offset, max_bytes)
+
+    def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records between these offsets, by first offset."""
+        with storage_errors(self.folder.name):
+            return self.segments.aborted_transactions(from_offset, until_offset)
+
+    # Flushing
+
+    @property
+    def acknowledged_offset(self) -> int:
+        """Appends below this may be acknowledged: they are durable according to the flush policy."""
+        return self.recovery_point if self.config.flush == "ack" else self.next_offset
+
+    @property
+    def is_dirty(self) -> bool:
+        return self.recovery_point < self.next_offset or self.unsynced.has_new_files
+
+    def is_flush_due(self, now_s: float, last_flush_s: float) -> bool:
+        """Whether the flush policy requires a flush now, `last_flush_s` being the start of the last one."""
+        if self._offline is not None or not self.is_dirty:
+            return False
+        return is_flush_due(self.config, now_s - last_flush_s, has_full_segments=self.unsynced.has_full_segments)
+
+    def begin_flush(self) -> Flush | None:
+        """A flush of more of the appended data; None if there is nothing to sync."""
+        if not self.is_dirty:
+            return None
+        # E.g. for lack of descriptors: nothing was synced, and it can be retried.
+        with storage_errors(self.folder.name):
+            return self.unsynced.begin_flush(self.next_offset)
+
+    def finish_flush(self, flush: Flush) -> None:
+        """Finish a flush. A failed one takes the partition offline, and is not retried."""
+        if flush.error is not None:
+            self.go_offline(f"fsync failed: {flush.error.strerror or flush.error}")
+        if self._offline is not None:
+            # Later ones are not trusted either: the kernel reports an error once, possibly for the same pages.
+            raise self._offline_error() from flush.error
+        self.unsynced.finish_flush(flush)
+
+    def flush(self) -> None:
+        """Sync everything appended so far."""
+        self.check_online()
+        flush = self.begin_flush()
+        while flush is not None:
+            flush.run()
+            self.finish_flush(flush)
+            # An unfinished concurrent flush keeps the log dirty.
+            flush = self.begin_flush() if self.unsynced.has_new_files else None
+
+    # Going offline, and closing
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the disk failed this log, which then serves nothing until it is opened again."""
+        return self._offline is not None
+
+    def check_online(self) -> None:
+        if self._offline is not None:
+            raise self._offline_error()
+
+    def go_offline(self, reason: str) -> StorageError:
+        """Refuse reads and appends until it is opened again; returns the error that they get."""
+        if self._offline is None:
+            self._offline = reason
+            _logger.critical("%s: the log is offline, on a single broker until a restart: %s", self.folder.name, reason)
+            if self.when_offline is not None:
+                self.when_offline(reason)
+        return self._offline_error()
+
+    def take_offline(self, reason: str) -> None:
+        """Because its contents are damaged."""
+        self.is_damaged = True
+        self.go_offline(reason)
+
+    def _offline_error(self) -> StorageError:
+        return StorageError(f"{self.folder.name} is offline: {self._offline}")
+
+    def abandon(self) -> None:
+        """Close the files without writing, as in a crash."""
+        self.is_abandoned = True
+        for segment in self.segments.all:
+            segment.close()

@@ -1,4 +1,4 @@
-"""Which segments have expired. Pure rules.
+"""Which segments have expired (pure rules), and deleting them.
 
 `now_ms` should come from a clock that does not jump: a wall clock set a year ahead by mistake must not delete
 recent data (`ottla.core.clock.SteadyClock`).
@@ -8,11 +8,50 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.storage.files import PASSING_ERRORS, storage_errors, sync_folder
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from ottla.storage.config import LogConfig
+    from ottla.storage.partition_log import PartitionLog
     from ottla.storage.segment_files.segment import Segment
+
+
+def delete_expired(log: PartitionLog, now_ms: int, committed: int | None = None) -> list[Path]:
+    """Delete segments by retention; the caller removes their renamed files later.
+
+    Never segments with records from `committed` on, which other replicas may not have yet.
+    """
+    if log.is_offline:
+        return []
+    with storage_errors(f"{log.folder.name}: deleting old segments"):
+        segments = log.segments
+        doomed = expired(segments.all, log.config, now_ms, log.start_offset)
+        if committed is not None:
+            doomed = min(doomed, segments.number_of(committed))
+        if doomed == 0:
+            return []
+        if doomed == len(segments):
+            doomed -= not _can_roll(log)
+        removed = [path for segment in segments[:doomed] for path in segment.rename_deleted()]
+        segments.drop_first(doomed)
+        log.unsynced.keep_only(segments.all)
+        log.raise_start(max(log.start_offset, segments.bases[0]))
+        log.keep_needed_snapshots()
+        sync_folder(log.folder)
+    return removed
+
+
+def _can_roll(log: PartitionLog) -> bool:
+    try:
+        log.roll()
+    except OSError as refused:
+        if refused.errno not in PASSING_ERRORS:
+            raise
+        return False
+    return True
 
 
 def expired(segments: Sequence[Segment], config: LogConfig, now_ms: int, start_offset: int) -> int:
@@ -33,7 +72,13 @@ def _below_start(segments: Sequence[Segment], start_offset: int) -> int:
 def _too_old(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
     if config.retention_ms < 0:
         return 0
-    return _count_while(segments, lambda segment: now_ms - segment.last_used_ms > config.retention_ms)
+    return _count_while(segments, lambda segment: now_ms - _last_used_ms(segment) > config.retention_ms)
+
+
+def _last_used_ms(segment: Segment) -> int:
+    """The largest timestamp, or the modification time without timestamps."""
+    newest = segment.newest_timestamp
+    return newest if newest >= 0 else segment.path.stat().st_mtime_ns // 1_000_000
 
 
 def _too_much(segments: Sequence[Segment], config: LogConfig) -> int:

@@ -5,7 +5,9 @@ so it may outlive the next read, and a log may write offsets into its record bat
 
 The caller gets a buffer, receives into it, and reports the number of bytes (asyncio.BufferedProtocol). Small
 frames are received into a scratch buffer, many at a time, and copied out. The scratch buffer is empty between two
-reads, so all connections of a loop can share it, and an idle connection holds no memory. A large frame is
+reads, so all connections of a loop can share it, and an idle connection holds no memory. The start of an incomplete
+small frame is kept, and copied back in front of the next bytes: it is then complete in the scratch buffer, where
+`in_scratch` lets the caller look at it before it is copied out. A large frame is
 received directly into its memory, which grows with the data received: announcing 100 MiB and sending
 nothing allocates nothing.
 """
@@ -28,6 +30,8 @@ SCRATCH_BYTES: Final = 128 * 1024
 
 _SIZE: Final = Format(">i")
 _SIZE_BYTES: Final = 4
+_SMALL_BYTES: Final = 32 * 1024
+"""A frame up to this size is completed in the scratch buffer."""
 _DIRECT_BYTES: Final = 64 * 1024
 """From this size on, the rest of a frame is received in place; below, a read may contain several frames."""
 TRUSTED_BYTES: Final = 64 * 1024
@@ -36,6 +40,7 @@ _GROWTH: Final = 16
 """A larger one has at most this many times the received size allocated."""
 
 _NO_FRAME: Final = memoryview(b"")
+_NO_HEAD: Final = bytearray()
 _TLS: Final = (b"\x16\x03", b"\x15\x03")  # a client's greeting, a server's alert
 _HTTP: Final = (b"HTTP", b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
 _FOREIGN: Final = {
@@ -57,7 +62,18 @@ class BrokenFrame(ProtocolError):
 class FrameParser:
     """The frames of one connection, of which the last may be incomplete."""
 
-    __slots__ = ("_filled", "_frame", "_head", "_is_direct", "_is_first", "_max_bytes", "_scratch", "_size", "_trusted")
+    __slots__ = (
+        "_filled",
+        "_frame",
+        "_head",
+        "_is_direct",
+        "_is_first",
+        "_max_bytes",
+        "_scratch",
+        "_size",
+        "_small",
+        "_trusted",
+    )
 
     def __init__(
         self,
@@ -68,7 +84,8 @@ class FrameParser:
         self._max_bytes = max_frame_bytes
         self._trusted = trusted_bytes
         self._scratch = bytearray(SCRATCH_BYTES) if scratch is None else scratch
-        self._head = bytearray()  # the first bytes of a size
+        self._small = min(_SMALL_BYTES, len(self._scratch) // 2)
+        self._head = _NO_HEAD  # the first bytes of a size or of a small frame
         self._frame = _NO_FRAME
         self._size = 0  # of the current frame; 0 if there is none
         self._filled = 0
@@ -86,28 +103,43 @@ class FrameParser:
 
     def get_buffer(self, _sizehint: int = -1) -> bytearray | memoryview:
         """The buffer for the next bytes."""
+        if head := self._head:
+            self._scratch[: len(head)] = head
+            return memoryview(self._scratch)[len(head) :]
         self._is_direct = self._size - self._filled >= _DIRECT_BYTES
         return self._unfilled() if self._is_direct else self._scratch
 
-    def buffer_updated(self, count: int) -> list[memoryview]:
-        """This many bytes were received into the buffer; returns the completed frames, in order."""
+    def in_scratch(self, count: int) -> int:
+        """After this many bytes were received: how many there are in the scratch buffer, from the start of a frame.
+
+        0 if a large frame is incomplete. The caller may process complete frames there, and tell `buffer_updated`.
+        """
+        return 0 if self._size else len(self._head) + count
+
+    def clear(self) -> None:
+        """The caller has processed all that `in_scratch` had."""
+        self._head = _NO_HEAD
+
+    def buffer_updated(self, count: int, processed: int = 0) -> list[memoryview]:
+        """This many bytes were received into the buffer; returns the completed frames, in order.
+
+        The frames in the first `processed` bytes of the scratch buffer are skipped.
+        """
         if not self._is_direct:
-            return self._cut(self._scratch, count)
+            count += len(self._head)
+            self._head = _NO_HEAD
+            return self._cut(self._scratch, count, processed)
         self._filled += count
         return [self._complete()] if self._filled == self._size else []
 
     def feed(self, data: bytes | bytearray) -> list[memoryview]:
         """Process bytes received elsewhere; returns the completed frames, in order."""
-        return self._cut(bytearray(data), len(data))
+        head, self._head = self._head, _NO_HEAD
+        return self._cut(head + data, len(head) + len(data))
 
-    def _cut(self, data: bytearray, count: int) -> list[memoryview]:
+    def _cut(self, data: bytearray, count: int, position: int = 0) -> list[memoryview]:
         frames: list[memoryview] = []
-        position = 0
-        if self._head:
-            data = self._head + data[:count]
-            count = len(data)
-            self._head = bytearray()
-        elif self._size:
+        if self._size:
             position = self._fill(data, count)
             if self._filled < self._size:
                 return frames
@@ -117,11 +149,13 @@ class FrameParser:
             begin = position + _SIZE_BYTES
             if self._is_first or not 0 <= size <= self._max_bytes:
                 self._check(data[position:begin], size, frames)
+            if begin + size > count:
+                if size > self._small:
+                    self._begin(size, data[begin:count])
+                    return frames
+                break
+            frames.append(memoryview(data[begin : begin + size]))
             position = begin + size
-            if position > count:
-                self._begin(size, data[begin:count])
-                return frames
-            frames.append(memoryview(data[begin:position]))
         if position < count:
             self._head = data[position:count]
         return frames

@@ -13,11 +13,12 @@ from ottla.broker.configs.tables.consumer_groups import CONSUMER_GROUPS
 from ottla.broker.configs.tables.messages import MESSAGES
 from ottla.broker.configs.tables.replication import REPLICATION
 from ottla.broker.configs.tables.retention import RETENTION
+from ottla.broker.configs.tables.schemas import SCHEMAS
 from ottla.broker.configs.tables.segments import SEGMENTS
 from ottla.broker.configs.tables.share_groups import SHARE_GROUPS
 from ottla.broker.configs.values import parse, to_text
 
-TOPIC_TABLES = (RETENTION, SEGMENTS, MESSAGES, REPLICATION)
+TOPIC_TABLES = (RETENTION, SEGMENTS, MESSAGES, REPLICATION, SCHEMAS)
 OF_GROUPS = (GROUPS, CONSUMER_GROUPS, SHARE_GROUPS, TRANSACTIONS)
 BROKER_TABLES = (IDENTITY, TOPICS, UPKEEP, LIMITS, REPLICAS, *OF_GROUPS, SECURITY)
 ALL = [*TOPIC_DEFINITIONS.values(), *broker_definitions().values()]

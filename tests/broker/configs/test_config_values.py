@@ -53,6 +53,8 @@ BREAKS_ITS_RULE = {
     "compression.lz4.level": ("0", "18"),
     "compression.type": ("", "none", "ZSTD", "brotli"),
     "compression.zstd.level": ("-131073", "23"),
+    "confluent.key.subject.name.strategy": ("", "TopicNameStrategy", "com.example.Mine"),
+    "confluent.value.subject.name.strategy": ("", "TopicNameStrategy", "com.example.Mine"),
     "delete.retention.ms": ("-1",),
     "encryption.key.version": ("-1",),
     "file.delete.delay.ms": ("-1",),
@@ -72,6 +74,7 @@ BREAKS_ITS_RULE = {
     "min.cleanable.dirty.ratio": ("-0.1", "1.1", "5"),
     "min.compaction.lag.ms": ("-1",),
     "min.insync.replicas": ("0", "-1"),
+    "ottla.schema.validation.dead.letter.topic": ("a b", ".", "x" * 250),
     "remote.storage.enable": ("true",),
     "retention.ms": ("-2",),
     "segment.bytes": ("1048575", "0", "14"),
@@ -80,6 +83,8 @@ BREAKS_ITS_RULE = {
     "segment.ms": ("0", "-1"),
 }
 UNRULED = {
+    "confluent.key.schema.validation",
+    "confluent.value.schema.validation",
     "preallocate",
     "remote.log.copy.disable",
     "remote.log.delete.on.disable",

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.spark_growth import commit_of
+from bench.spark_growth import commit_of, known_ids
 from tests.spark.pipelines.conftest import a_sink
 
 from ottla.spark.pipelines.tables.delta_log import files_to_remove
@@ -42,6 +42,22 @@ def test_an_iceberg_table_keeps_few_snapshots_and_manifests_and_every_row(tmp_pa
     assert len(table.current_snapshot().manifests(table.io)) <= 20
     assert len(table.metadata.metadata_log) <= 6
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(COMMITS * 10))
+
+
+def test_an_iceberg_table_that_rows_are_merged_into_keeps_few_manifests(tmp_path: Path) -> None:
+    sink = grown(tmp_path, "iceberg", key=("id",), mode="update")
+    table = iceberg(sink)
+
+    manifests = table.current_snapshot().manifests(table.io)
+    assert len(manifests) <= 20
+    # Those of this snapshot alone may say which files it removed.
+    dead = [each for each in manifests if not each.has_added_files() and not each.has_existing_files()]
+    assert {each.added_snapshot_id for each in dead} <= {table.current_snapshot().snapshot_id}
+    expected: dict[int, bool] = {}
+    for number in range(COMMITS):
+        expected |= {each: bool(number) and each % 10 == 0 for each in known_ids(number)}
+    found = sorted(table.scan().to_arrow()["id"].to_pylist())
+    assert found == sorted(each for each, is_deleted in expected.items() if not is_deleted)
 
 
 def test_what_expired_snapshots_of_iceberg_left_is_removed_and_all_rows_stay_readable(tmp_path: Path) -> None:

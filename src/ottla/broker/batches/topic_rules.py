@@ -1,4 +1,4 @@
-"""Applies a topic's config to batches before the append: `compression.type`, and keys for compaction."""
+"""Applies a topic's config to batches before the append: `compression.type`, keys for compaction, schema ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ottla.records.compression import COMPRESSION_MASK, Compression, Decompresse
 from ottla.records.recompress import with_records
 
 if TYPE_CHECKING:
-    from ottla.broker.configs.topic_config import TopicConfig
+    from ottla.broker.configs.topic_config import SchemaRule, TopicConfig
 
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
@@ -32,6 +32,8 @@ class Prepared(NamedTuple):
     has_keys: bool = False
     """Every record is known to have a key."""
     inflated_bytes: int = 0
+    is_thinned: bool = False
+    """Checked, and then invalid records were removed."""
 
 
 class Intake(Struct, frozen=True, gc=False):
@@ -40,15 +42,17 @@ class Intake(Struct, frozen=True, gc=False):
     level: int | None
     needs_keys: bool
     max_message_bytes: int
+    schemas: SchemaRule | None = None
+    """Applied by the broker's SchemaValidation, which knows the schemas."""
 
     @classmethod
     def of(cls, config: TopicConfig) -> Intake | None:
         """None if batches are appended unchanged."""
+        if config.keeps_batches:
+            return None
         codec = _CODECS.get(config.compression_type)
         needs_keys = config.log.cleanup_policy != "delete"
-        if codec is None and not needs_keys:
-            return None
-        return cls(codec, config.compression_level, needs_keys, config.log.max_message_bytes)
+        return cls(codec, config.compression_level, needs_keys, config.log.max_message_bytes, config.schemas)
 
     def apply(self, batch: memoryview, limit: int) -> Prepared:
         """Raises DecompressedTooLarge if the limit is exceeded."""

@@ -14,11 +14,12 @@ from ottla.broker.configs.definition import ConfigType, Definition, Definitions,
 from ottla.broker.configs.tables.messages import MESSAGES
 from ottla.broker.configs.tables.replication import REPLICATION
 from ottla.broker.configs.tables.retention import RETENTION
+from ottla.broker.configs.tables.schemas import SCHEMAS
 from ottla.broker.configs.tables.segments import SEGMENTS
 
 __all__ = ["TOPIC_DEFINITIONS", "ConfigType", "Definition", "Definitions", "broker_definitions", "group_definitions"]
 
-TOPIC_DEFINITIONS: Final[Definitions] = by_name(RETENTION, SEGMENTS, MESSAGES, REPLICATION)
+TOPIC_DEFINITIONS: Final[Definitions] = by_name(RETENTION, SEGMENTS, MESSAGES, REPLICATION, SCHEMAS)
 
 
 @cache

@@ -14,10 +14,10 @@ follows:
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ottla.broker.configs.definitions import TOPIC_DEFINITIONS
 from ottla.broker.configs.values import parse, split_list
@@ -37,6 +37,16 @@ _LEAST_INDEX_BYTES: Final = 1024
 _COMPRESSION_LEVELS: Final = ("gzip", "lz4", "zstd")
 
 
+class SchemaRule(Struct, frozen=True):
+    """How records are validated by their schema ids."""
+
+    key: str | None
+    """The subject name strategy, without its package; None if keys are not validated."""
+    value: str | None
+    dead_letters: str
+    """A topic; empty if invalid records are rejected."""
+
+
 class TopicConfig(Struct, frozen=True, kw_only=True):
     """The topic settings that its leader uses."""
 
@@ -51,6 +61,12 @@ class TopicConfig(Struct, frozen=True, kw_only=True):
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
     min_cleanable_dirty_ratio: float
+    schemas: SchemaRule | None = None
+
+    @property
+    def keeps_batches(self) -> bool:
+        """Whether batches are appended unchanged."""
+        return self.compression_type == "producer" and self.log.cleanup_policy == "delete" and self.schemas is None
 
 
 def _named_after_configs(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -59,7 +75,7 @@ def _named_after_configs(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple((field, key) for field, key in named if key in TOPIC_DEFINITIONS)
 
 
-_LOG_KEYS: Final = _named_after_configs(field.name for field in fields(LogConfig))
+_LOG_KEYS: Final = _named_after_configs(LogConfig.__struct_fields__)
 _TOPIC_KEYS: Final = _named_after_configs(TopicConfig.__struct_fields__)
 
 
@@ -68,7 +84,20 @@ def build(log: LogConfig, values: Mapping[str, Value]) -> TopicConfig:
     settings: dict[str, Any] = {field: values[key] for field, key in _TOPIC_KEYS}
     codec = values["compression.type"]
     level = _integer(values, f"compression.{codec}.level") if codec in _COMPRESSION_LEVELS else None
-    return TopicConfig(log=_log_config(log, values), compression_level=level, **settings)
+    schemas = _schema_rule(values)
+    return TopicConfig(log=_log_config(log, values), compression_level=level, schemas=schemas, **settings)
+
+
+def _schema_rule(values: Mapping[str, Value]) -> SchemaRule | None:
+    key, value = (
+        str(values[f"confluent.{part}.subject.name.strategy"]).rpartition(".")[2]
+        if values[f"confluent.{part}.schema.validation"]
+        else None
+        for part in ("key", "value")
+    )
+    if key is None and value is None:
+        return None
+    return SchemaRule(key, value, str(values["ottla.schema.validation.dead.letter.topic"]))
 
 
 def _log_config(log: LogConfig, values: Mapping[str, Value]) -> LogConfig:

@@ -14,11 +14,12 @@ from ottla.broker.handlers.produce_in_transaction import check_in_transaction, j
 from ottla.broker.requests.turns import FEW, Turns
 from ottla.broker.topics import AUDIT
 from ottla.core.config_values import shorten
-from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
+from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidRecords, InvalidTopic, ProtocolError
 from ottla.core.security import AclOperation
 from ottla.records.batch import TRANSACTIONAL
 from ottla.records.compression import DecompressedTooLarge
 from ottla.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
@@ -68,7 +69,7 @@ def produce(
         for part in topic.partition_data:
             try:
                 results.append(_append(broker, topic, part, context, unsafe, request))
-            except _TooLargeAtOnce:
+            except _NotAtOnce:
                 done = [result for each in responses for result in each.partition_responses] + results
                 return _produce_many(broker, request, context, done=done, unsafe=unsafe)
             except ApiError as refused:
@@ -118,8 +119,8 @@ async def _produce_many(  # noqa: PLR0913
             try:
                 try:
                     results.append(_append(broker, topic, part, context, unsafe, request, transaction))
-                except _TooLargeAtOnce as large:
-                    prepared = await _prepared(broker, large, allowance)
+                except _NotAtOnce as late:
+                    prepared = await _prepared(broker, late, allowance)
                     results.append(_append(broker, topic, part, context, unsafe, request, transaction, prepared))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
@@ -145,14 +146,14 @@ def _append(  # noqa: PLR0913
     transaction: InTransaction | None = None,
     prepared: Prepared | None = None,
 ) -> PartitionProduceResponse:
-    """Raises _TooLargeAtOnce if the records must be prepared first."""
+    """Raises _NotAtOnce if the records must be prepared first."""
     partition, records = _checked(broker, topic, part, context, request, transaction)
     log = partition.log
     if partition.intake is None:
         appended = partition.append(records)
     else:
-        prepared = prepared or _at_once(partition.intake, records)
-        appended = partition.append(prepared.batch, has_keys=prepared.has_keys)
+        prepared = prepared or _at_once(broker, partition, partition.intake, records)
+        appended = partition.append(prepared.batch, has_keys=prepared.has_keys, is_checked=prepared.is_thinned)
     if not partition.role.is_safe(appended.last_offset, request.acks):
         unsafe.append((partition, appended.last_offset))
     return PartitionProduceResponse(
@@ -206,25 +207,32 @@ def _is_node(broker: Broker, context: Context) -> bool:
     return authorizer is None or authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION)
 
 
-def _at_once(intake: Intake, records: memoryview) -> Prepared:
+def _at_once(broker: Broker, partition: Partition, intake: Intake, records: memoryview) -> Prepared:
     try:
-        return intake.apply(records, AT_ONCE_BYTES)
+        prepared = intake.apply(records, AT_ONCE_BYTES)
     except DecompressedTooLarge:
-        raise _TooLargeAtOnce(intake, records) from None
-
-
-async def _prepared(broker: Broker, large: _TooLargeAtOnce, allowance: Allowance) -> Prepared:
-    intake, records = large.intake, large.records
-    limit = broker.inflating.limit(len(records), intake.max_message_bytes)
-    prepared = await broker.inflating.in_thread(partial(intake.apply, records), limit, allowance)
-    allowance.left -= prepared.inflated_bytes
+        raise _NotAtOnce(partition, intake, records) from None
+    schemas = intake.schemas
+    if schemas is not None and not broker.schemas.validation.accepts(partition.at.topic, schemas, prepared.batch):
+        raise _NotAtOnce(partition, intake, records)
     return prepared
 
 
-class _TooLargeAtOnce(Exception):  # noqa: N818 - not an error: it is done elsewhere
-    """Decompressing the batch would block the event loop for too long."""
+async def _prepared(broker: Broker, late: _NotAtOnce, allowance: Allowance) -> Prepared:
+    intake, records = late.intake, late.records
+    limit = broker.inflating.limit(len(records), intake.max_message_bytes)
+    prepared = await broker.inflating.in_thread(partial(intake.apply, records), limit, allowance)
+    allowance.left -= prepared.inflated_bytes
+    if intake.schemas is not None:
+        prepared = await broker.schemas.validation.settled(late.partition.at, intake.schemas, prepared, limit)
+    return prepared
 
-    def __init__(self, intake: Intake, records: memoryview) -> None:
+
+class _NotAtOnce(Exception):  # noqa: N818 - not an error: it is done elsewhere
+    """Decompressing the batch would block the event loop for too long, or its schema ids must be looked up."""
+
+    def __init__(self, partition: Partition, intake: Intake, records: memoryview) -> None:
+        self.partition = partition
         self.intake = intake
         self.records = records
 
@@ -258,6 +266,12 @@ def _refused(
     if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader, epoch = partition.leader
         return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
+    if isinstance(refused, InvalidRecords):
+        found = (
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in refused.problems
+        )
+        return replace(refusal, record_errors=tuple(found))
     from ottla.broker.batches.record_errors import record_errors  # not needed at the start
 
     errors = record_errors(part.records, refused.code, partition.log.config, broker.clock.now_ms())

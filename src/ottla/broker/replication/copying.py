@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.client.errors import raise_for
 from ottla.cluster.replication.following import Restart, Truncate, truncation_point, when_out_of_range
 from ottla.records.batch import HEADER_BYTES, read_header
+from ottla.storage.truncation import restart_at, truncate_to
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def take_over(replica: Replica, data: PartitionData) -> None:
         if header.next_offset > log.next_offset:
             if header.base_offset < log.next_offset == log.start_offset:
                 # The leader's log starts within this batch. Records before its start are hidden here as well.
-                log.restart_at(header.base_offset)
+                restart_at(log, header.base_offset)
             log.append_as_follower(records[at:end])
         at = end
     start = min(data.log_start_offset, log.next_offset)
@@ -62,7 +63,7 @@ async def find_back(replica: Replica, connection: Connection, node_id: int) -> N
             _truncate(replica, offset)
         case Restart(offset):
             _logger.warning("%s: discarding %r and restarting at offset %d", replica.partition.at, log, offset)
-            log.restart_at(offset)
+            restart_at(log, offset)
             replica.cut_high_watermark()
 
 
@@ -72,7 +73,7 @@ def _truncate(replica: Replica, offset: int) -> None:
     _logger.log(
         level, "%s: truncating from offset %d to %d, to match the leader", replica.partition.at, log.next_offset, offset
     )
-    log.truncate_to(offset)
+    truncate_to(log, offset)
     replica.cut_high_watermark()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from importlib import import_module
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from ottla.broker.metrics import ApiStats
 from ottla.broker.requests.api_table import SERVED
 from ottla.broker.requests.context import Context
 from ottla.core.errors import ErrorCode, ProtocolError
-from ottla.wire.apis import API_VERSIONS, APIS, PRODUCE, request_type
+from ottla.wire.apis import API_VERSIONS, APIS, FETCH, PRODUCE, request_type
 from ottla.wire.codec import decode_request, encode_response
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader, read_request_header
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 
 _LOADED_LATER: Final = (
+    "ottla.storage.recovery",
+    "ottla.storage.retention",
+    "ottla.storage.key_version",
+    "ottla.broker.coordinators.groups",
     "ottla.broker.upkeep.compactor",
     "ottla.broker.share.service",
     "ottla.broker.coordinators.transactions",
@@ -128,7 +133,26 @@ class Dispatcher:
 
     def _serve(self, api: Api) -> _Served:
         served = self._served[api.key] = _Served(api, self.handler(api))
+        if api in (PRODUCE, FETCH):
+            self._use_fast_path()
         return served
+
+    def _use_fast_path(self) -> None:
+        """For the APIs whose requests need not pass a wrapper of their handler. It needs a C compiler."""
+        stats = [self._stats_without_wrapper(api) for api in (PRODUCE, FETCH)]
+        fast_path = None
+        if any(stats):
+            with suppress(ImportError):
+                from ottla.broker.fast_path.path import FastPath
+
+                fast_path = FastPath(self._broker, *stats)
+        self._broker.listener.serve_in_place(fast_path)
+
+    def _stats_without_wrapper(self, api: Api) -> ApiStats | None:
+        served = self._served.get(api.key)
+        if served is None or served.handler is not SERVED[api.key].load_handler():
+            return None
+        return served.stats
 
     def handler(self, api: Api) -> Handler:
         """The handler of this API for all protocols."""
@@ -157,6 +181,7 @@ class Dispatcher:
         self._handlers.clear()
         for key, served in self._served.items():
             served.handler = self.handler(APIS[key])
+        self._use_fast_path()
 
 
 async def _later(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.batches.letters import PREFIX, Letters
 from ottla.broker.interfaces.in_process_requests import raise_refusal
 from ottla.broker.interfaces.partition_facts import node_to_ask
 from ottla.broker.share.writing import all_safe, append_batch
 from ottla.core.errors import OffsetOutOfRange
 from ottla.records.batch import read_header
-from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_PREFIX: Final = "ottla-dead-letter-"
 _READ_BYTES: Final = 1 << 20
 _ALL: Final = -1
 _PRODUCE_MS: Final = 10_000
@@ -40,7 +39,7 @@ async def write_letters(broker: Broker, shared: Shared, topic: str, dying: Seque
         return
     state = broker.topics.by_name.get(topic) or broker.create_topic(topic)
     target = state.partitions[shared.partition.at.partition % len(state.partitions)]
-    letters = _Letters(state.config.log.max_message_bytes)
+    letters = Letters(state.config.log.max_message_bytes)
     for change in dying:
         async for record in _records(broker, shared.partition, change):
             letters.add(record, _headers(shared, record.offset, change))
@@ -62,30 +61,6 @@ async def _produce_at(replication: Replication, leader: int, target: Partition, 
     answer = await replication.others.ask(leader, request, _PRODUCE_BY_NAME)
     [result] = answer.responses[0].partition_responses
     raise_refusal(result.error_code, result.error_message)
-
-
-class _Letters:
-    """Collects dead letters into batches of the topic's maximum size."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._builder: BatchBuilder | None = None
-        self._built: list[bytearray] = []
-
-    def add(self, record: Record, more: tuple[tuple[str, bytes], ...]) -> None:
-        fields = (record.timestamp, record.key, record.value, (*record.headers, *more))
-        if self._builder is not None and not self._builder.append(*fields):
-            self.built()
-        if self._builder is None:
-            self._builder = BatchBuilder(max_bytes=self._max_bytes)
-            self._builder.append(*fields)
-
-    def built(self) -> list[bytearray]:
-        """All batches so far."""
-        if self._builder is not None:
-            self._built.append(self._builder.build())
-            self._builder = None
-        return self._built
 
 
 async def _records(broker: Broker, partition: Partition, change: Change) -> AsyncIterator[Record]:
@@ -121,4 +96,4 @@ def _headers(shared: Shared, offset: int, change: Change) -> tuple[tuple[str, by
         "delivery-count": str(change.deliveries),
         "reason": "rejected" if change.was_rejected else "delivery-count-limit",
     }
-    return tuple((_PREFIX + name, text.encode()) for name, text in why.items())
+    return tuple((PREFIX + name, text.encode()) for name, text in why.items())

@@ -10,6 +10,7 @@ from ottla.core.errors import ApiError
 from ottla.records.compaction import TombstoneRule
 from ottla.storage.files import storage_errors
 from ottla.storage.rewrites.compaction import Budget, Compaction, CompactionRule, find_dirty
+from ottla.storage.rewrites.rewriting import put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +89,7 @@ class Compactor:
                 await loop.run_in_executor(None, rewrite.run)
                 if not self._is_there(topic):
                     return
-                if not log.put_in_place(rewrite):
+                if not put_in_place(log, rewrite):
                     if rewrite.error is not None:
                         raise rewrite.error
                     # Retention or a truncation interfered: retried later.

@@ -15,7 +15,8 @@ from ottla.core.keys import load_keys
 from ottla.core.sealing import Sealer
 from ottla.kms.wrapping import Unwrapper
 from ottla.storage.files import storage_errors
-from ottla.storage.rewrites.rewriting import rewrites_due
+from ottla.storage.key_version import refresh_own_keys
+from ottla.storage.rewrites.rewriting import put_in_place, rewrites_due
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,13 +111,13 @@ class KeyRotation:
         """The number of segments that failed."""
         loop, log = asyncio.get_running_loop(), partition.log
         failures = 0
-        log.refresh_own_keys()
+        refresh_own_keys(log)
         with storage_errors(log.folder.name):
             due = rewrites_due(log, below)
         for rewrite in due:
             await loop.run_in_executor(None, rewrite.run)
             is_gone = rewrite.segments[0] not in log.segments
-            is_in_place = log.put_in_place(rewrite)
+            is_in_place = put_in_place(log, rewrite)
             if not self._broker.topics.has(partition):
                 break
             if not is_in_place and not is_gone:

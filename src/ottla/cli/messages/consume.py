@@ -14,6 +14,7 @@ import click
 
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.messages.lines import FORMATS_OUT
+from ottla.cli.messages.schemas import Decoding, with_registry_option
 from ottla.cli.messages.starting_points import End, StartingPoint, seek_to, starting_point
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
@@ -33,6 +34,7 @@ Examples:
   ottla consume orders --from -10 -n 10 --format full    (the last ten of one partition)
   ottla consume orders --from 15m --format json | jq .   (the last quarter of an hour, and on)
   ottla consume orders -g billing                        (as a member of a group, which remembers)
+  ottla consume orders --schema-registry http://r:8081   (decode with another registry than the broker's)
 """
 
 
@@ -46,6 +48,7 @@ class Job:
     stops_at_end: bool
     format: str
     separator: bytes
+    decode: Decoding | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -72,11 +75,14 @@ class Job:
     show_default=True,
 )
 @click.option("--separator", default=":", show_default=True, help="Separator of key and value.")
+@click.option("--raw", is_flag=True, help="Do not decode keys and values that have a schema id.")
+@with_registry_option
 @with_broker_options
 def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     """Print the messages of TOPIC.
 
-    Prints one message per line and waits for new ones until interrupted.
+    Prints one message per line and waits for new ones until interrupted. Keys and values with the id of a schema
+    (Avro, JSON Schema, Protobuf) are printed as JSON.
     """
     start = options["start"]
     job = Job(
@@ -88,6 +94,7 @@ def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
         stops_at_end=options["stops_at_end"],
         format=options["format"],
         separator=options["separator"].encode(),
+        decode=None if options["raw"] else Decoding(reach, options["registry_url"]),
     )
     if job.group is not None and (job.start is not None or job.partitions):
         raise ConfigError("--from and --partition cannot be used with --group")
@@ -136,7 +143,8 @@ async def _write(consumer: Consumer[bytes, bytes], job: Job, ends: dict[TopicPar
         records = await consumer.poll(at_most, timeout_ms=None if ends is None else 1000)
         for record in records:
             if ends is None or record.offset < ends[TopicPartition(record.topic, record.partition)]:
-                out.write(as_line(record, job.separator) + b"\n")
+                shown = record if job.decode is None else await job.decode(record)
+                out.write(as_line(shown, job.separator) + b"\n")
         out.flush()
         written += len(records)
         if written == job.limit:

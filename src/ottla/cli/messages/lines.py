@@ -37,6 +37,24 @@ class Message:
     timestamp_ms: int | None = None
 
 
+class Json(bytes):
+    """The JSON of a key or value that was decoded by its schema."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A record with a decoded key or value."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    is_log_append_time: bool
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
 def from_line(line: bytes) -> Message:
     return Message(value=line)
 
@@ -150,9 +168,11 @@ def to_full(record: ConsumerRecord[bytes, bytes]) -> bytes:
     return f"{place}  {at}  {_as_text(record.key)}: {_as_text(record.value)}{headers}".encode()
 
 
-def _told(name: str, content: bytes | None) -> dict[str, str | None]:
+def _told(name: str, content: bytes | None) -> dict[str, Any]:
     if content is None:
         return {name: None}
+    if isinstance(content, Json):
+        return {name: msgspec.Raw(content)}
     try:
         return {name: content.decode()}
     except UnicodeDecodeError:

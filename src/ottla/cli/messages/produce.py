@@ -12,6 +12,7 @@ import click
 
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.messages.lines import FORMATS_IN, Message
+from ottla.cli.messages.schemas import Encoding, registry_of, with_registry_option
 from ottla.cli.tables import counted
 from ottla.core.errors import ConfigError
 from ottla.event_loop import run
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ottla.cli.connecting import Reach
     from ottla.cli.messages.lines import Headers
+    from ottla.schema.frames import Part
 
 WHOLE = "whole"
 
@@ -30,6 +32,8 @@ Examples:
   ottla produce orders --format key-value < orders.txt     (customer-1:two coffees)
   ottla produce orders --format json orders.jsonl          ({"key": "c1", "value": {"n": 2}})
   ottla produce pictures --format whole *.png              (each file is one message)
+  echo '{"id": 1}' | ottla produce orders --schema order.avsc     (registers it for the topic)
+  echo '{"id": 1}' | ottla produce orders --schema orders-value   (the latest version of a subject)
 """
 
 
@@ -41,6 +45,7 @@ class Job:
     separator: bytes
     defaults: Message
     producer_options: dict[str, Any]
+    encode: Encoding | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -59,6 +64,13 @@ class Job:
 @click.option("-p", "--partition", type=click.IntRange(min=0), help="Partition of messages without one.")
 @click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="Header; may be repeated.")
 @click.option("--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
+@click.option(
+    "--schema",
+    metavar="SUBJECT|ID|FILE",
+    help="Schema of the values, which are JSON: a subject's latest version, an id, or a file (.avsc, .json, .proto).",
+)
+@click.option("--key-schema", metavar="SUBJECT|ID|FILE", help="Schema of the keys.")
+@with_registry_option
 @with_broker_options
 def produce(topic: str, files: tuple[Path, ...], *, reach: Reach, **options: Any) -> None:
     """Produce the lines of FILES, or of standard input, to TOPIC."""
@@ -75,9 +87,17 @@ def produce(topic: str, files: tuple[Path, ...], *, reach: Reach, **options: Any
             headers=_headers(options["headers"]),
         ),
         producer_options={"compression": options["compression"]},
+        encode=_encoding(topic, reach, options),
     )
     count = run(_produce(reach, job))
     click.echo(f"{counted(count, 'message')} written to {topic}", err=True)
+
+
+def _encoding(topic: str, reach: Reach, options: dict[str, Any]) -> Encoding | None:
+    schemas: dict[Part, str | None] = {"key": options["key_schema"], "value": options["schema"]}
+    if not any(schemas.values()):
+        return None
+    return Encoding(registry_of(reach, options["registry_url"]), topic, schemas)
 
 
 async def _produce(reach: Reach, job: Job) -> int:
@@ -101,15 +121,14 @@ def _messages(job: Job) -> Iterator[Message]:
     with ExitStack() as stack:
         advance = _progress(stack, job.files)
         for file in job.files or (None,):
-            for message in _messages_of(file, job, advance):
-                yield _with_defaults(message, job.defaults)
+            yield from _messages_of(file, job, advance)
 
 
 def _messages_of(file: Path | None, job: Job, advance: Callable[[int], None]) -> Iterator[Message]:
     if job.format == WHOLE:
         content = sys.stdin.buffer.read() if file is None else file.read_bytes()
         advance(len(content))
-        yield Message(value=content)
+        yield _complete(Message(value=content), job)
         return
     read = FORMATS_IN[job.format]
     with ExitStack() as stack:
@@ -117,7 +136,7 @@ def _messages_of(file: Path | None, job: Job, advance: Callable[[int], None]) ->
         for number, line in enumerate(lines, 1):
             advance(len(line))
             try:
-                yield read(line.rstrip(b"\r\n"), job.separator)
+                yield _complete(read(line.rstrip(b"\r\n"), job.separator), job)
             except ConfigError as wrong:
                 raise ConfigError(f"{file or 'standard input'}, line {number}: {wrong}") from None
 
@@ -129,6 +148,12 @@ def _progress(stack: ExitStack, files: tuple[Path, ...]) -> Callable[[int], None
     length = sum(file.stat().st_size for file in files)
     bar = stack.enter_context(click.progressbar(length=length, file=sys.stderr, update_min_steps=1 << 16))
     return bar.update
+
+
+def _complete(message: Message, job: Job) -> Message:
+    """With the defaults, and encoded by its schemas."""
+    message = _with_defaults(message, job.defaults)
+    return message if job.encode is None else job.encode(message)
 
 
 def _with_defaults(message: Message, defaults: Message) -> Message:

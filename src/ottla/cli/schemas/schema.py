@@ -10,17 +10,18 @@ import click
 
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.output import show_json, show_rows, with_output_option
-from ottla.cli.schemas.registry import Registry, RegistryRefused
+from ottla.cli.schemas.files import schema_in, text_in
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted, printable
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.schema.connection import RegistryConnection
+from ottla.schema.errors import RegistryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _DEFAULT: Final = "http://127.0.0.1:8080/schema-registry"
 _VARIABLE: Final = "OTTLA_SCHEMA_REGISTRY"
-_TYPES: Final = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 _NOT_CONFIGURED: Final = (40401, 40408, 40409)
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
@@ -32,7 +33,7 @@ def with_registry_options(command: Decorated) -> Decorated:
 
     @functools.wraps(command)
     def run(*, registry_url: str, ca_file: str | None, **given: Any) -> Any:  # noqa: ANN401 - click's own
-        return command(registry=Registry(registry_url, ca_file), **given)
+        return command(registry=RegistryConnection(registry_url, ca_file=ca_file), **given)
 
     address = click.option(
         "--registry",
@@ -86,7 +87,7 @@ Examples:
 @click.option("--deleted", is_flag=True, help="Include soft-deleted subjects and versions.")
 @with_output_option
 @with_registry_options
-def list_schemas(prefix: str, deleted: bool, output: str, registry: Registry) -> None:  # noqa: FBT001 - by name
+def list_schemas(prefix: str, deleted: bool, output: str, registry: RegistryConnection) -> None:  # noqa: FBT001 - by name
     """List subjects and their latest versions."""
     found = registry.get("schemas", subjectPrefix=prefix or ":*:", deleted=deleted, latestOnly=True)
     rows = [each | {"type": each.get("schemaType", "AVRO")} for each in found]
@@ -114,7 +115,7 @@ def show(  # noqa: PLR0913
     number: int | None,
     deleted: bool,  # noqa: FBT001
     output: str,
-    registry: Registry,
+    registry: RegistryConnection,
 ) -> None:
     """Print a schema."""
     if (subject is None) == (number is None):
@@ -141,7 +142,7 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @with_schema_options
 @with_registry_options
-def register(subject: str, file: Path, registry: Registry, **options: Any) -> None:  # noqa: ANN401 - click's own
+def register(subject: str, file: Path, registry: RegistryConnection, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Register the schema in FILE under SUBJECT."""
     normalize = options.pop("normalize")
     made = registry.post("subjects", subject, "versions", body=_body(file, **options), normalize=normalize)
@@ -158,7 +159,7 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @with_schema_options
 @with_registry_options
-def check(subject: str, file: Path, registry: Registry, **options: Any) -> None:  # noqa: ANN401 - click's own
+def check(subject: str, file: Path, registry: RegistryConnection, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Check whether the schema in FILE is compatible with SUBJECT; exit with 1 if not."""
     normalize = options.pop("normalize")
     body = _body(file, **options)
@@ -183,7 +184,7 @@ Examples:
 @click.argument("old")
 @click.argument("new", default="latest")
 @with_registry_options
-def diff(subject: str, old: str, new: str, registry: Registry) -> None:
+def diff(subject: str, old: str, new: str, registry: RegistryConnection) -> None:
     """Print the difference between two versions."""
     from difflib import unified_diff
 
@@ -207,7 +208,7 @@ Examples:
 @click.option("--permanent", is_flag=True, help="Delete for good what is soft-deleted.")
 @with_yes_option
 @with_registry_options
-def delete(subject: str, version: str | None, permanent: bool, yes: bool, registry: Registry) -> None:  # noqa: FBT001
+def delete(subject: str, version: str | None, permanent: bool, yes: bool, registry: RegistryConnection) -> None:  # noqa: FBT001
     """Delete SUBJECT, or one of its versions."""
     what = f"{subject} version {version}" if version else subject
     confirm(f"Delete {printable(what)}{' permanently' if permanent else ''}?", yes=yes)
@@ -230,7 +231,7 @@ Examples:
 @click.argument("level", required=False)
 @click.option("--all", "for_all", metavar="LEVEL", help="Set the level of all subjects that have no other.")
 @with_registry_options
-def compatibility(subject: str | None, level: str | None, for_all: str | None, registry: Registry) -> None:
+def compatibility(subject: str | None, level: str | None, for_all: str | None, registry: RegistryConnection) -> None:
     """Print or set the compatibility level: NONE, BACKWARD, FORWARD or FULL, or one of these with _TRANSITIVE."""
     path = ("config", subject) if subject else ("config",)
     wanted = level or for_all
@@ -252,7 +253,7 @@ Examples:
 @click.option("--all", "for_all", metavar="MODE", help="Set the mode of all subjects that have no other.")
 @click.option("--force", is_flag=True, help="Allow IMPORT although there are schemas.")
 @with_registry_options
-def mode(subject: str | None, mode: str | None, for_all: str | None, force: bool, registry: Registry) -> None:  # noqa: FBT001
+def mode(subject: str | None, mode: str | None, for_all: str | None, force: bool, registry: RegistryConnection) -> None:  # noqa: FBT001
     """Print or set the mode: READWRITE, READONLY or IMPORT."""
     path = ("mode", subject) if subject else ("mode",)
     wanted = mode or for_all
@@ -261,7 +262,7 @@ def mode(subject: str | None, mode: str | None, for_all: str | None, force: bool
     click.echo(_setting(registry, path, "mode"))
 
 
-def _setting(registry: Registry, path: tuple[str, ...], key: str) -> str:
+def _setting(registry: RegistryConnection, path: tuple[str, ...], key: str) -> str:
     """That of the subject, or the one that counts for it."""
     try:
         return str(registry.get(*path)[key])
@@ -282,7 +283,7 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @click.option("--prefix", default="", help="Only subjects that begin with this.")
 @with_registry_options
-def export_schemas(file: Path, prefix: str, registry: Registry) -> None:
+def export_schemas(file: Path, prefix: str, registry: RegistryConnection) -> None:
     """Write all versions to FILE as lines of JSON, for `ottla schema import`."""
     found = registry.get("schemas", subjectPrefix=prefix or ":*:")
     lines = "".join(json.dumps(each) + "\n" for each in sorted(found, key=lambda one: one["id"]))
@@ -300,7 +301,7 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @with_registry_options
-def import_schemas(file: Path, registry: Registry) -> None:
+def import_schemas(file: Path, registry: RegistryConnection) -> None:
     """Register the versions in FILE with their ids. Subjects that exist must have the same ids."""
     given = list(_versions(file))
     subjects = dict.fromkeys(each["subject"] for each in given)
@@ -317,7 +318,7 @@ def import_schemas(file: Path, registry: Registry) -> None:
 
 
 def _versions(file: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(_text(file).splitlines(), 1):
+    for number, line in enumerate(text_in(file).splitlines(), 1):
         try:
             given = json.loads(line)
             yield {**given, "subject": str(given["subject"]), "id": int(given["id"]), "version": int(given["version"])}
@@ -326,20 +327,8 @@ def _versions(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _body(file: Path, kind: str | None, references: tuple[str, ...]) -> dict[str, object]:
-    found = kind.upper() if kind else _TYPES.get(file.suffix.lower())
-    if found is None:
-        raise ConfigError(f"the type of the schema in {file} is unknown; pass --type")
-    return {"schema": _text(file), "schemaType": found, "references": [_reference(each) for each in references]}
-
-
-def _text(file: Path) -> str:
-    try:
-        with click.open_file(str(file), encoding="utf-8") as opened:
-            return str(opened.read())
-    except OSError as failed:
-        raise OttlaError(f"cannot read {file}: {failed.strerror}") from None
-    except UnicodeDecodeError:
-        raise OttlaError(f"{file} is not UTF-8") from None
+    schema = schema_in(file, kind)
+    return {"schema": schema.text, "schemaType": schema.type, "references": [_reference(each) for each in references]}
 
 
 def _reference(text: str) -> dict[str, object]:

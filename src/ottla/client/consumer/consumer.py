@@ -13,6 +13,7 @@ from ottla.client.consumer.seeking import CLOSED, Seeking
 from ottla.client.errors import ClientClosed, ClientError, broker_error
 from ottla.client.group.interface import Committed
 from ottla.client.group.selection import Selection
+from ottla.client.serializers import NotReady
 from ottla.client.typing import K, V
 from ottla.core.errors import ErrorCode
 
@@ -242,7 +243,11 @@ class Consumer(Seeking, Generic[K, V]):
         """Wait until there are records to deliver, or the deadline passes. Nothing is lost if this is cancelled."""
         assigned = await self._begin_call()
         while not self._handout.has_left:
-            records = assigned.take(max_records)
+            try:
+                records = assigned.take(max_records)
+            except NotReady as needed:
+                await asyncio.to_thread(needed.prepare)
+                continue
             if records:
                 self._handout.keep(records)
                 await self._give_turn()

@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.consumer.ready import failed
+from ottla.client.serializers import NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +59,8 @@ class OrderedMerge:
         if not held:
             try:
                 held.extend(queue.take(_AHEAD))
+            except NotReady:
+                raise
             except Exception as error:
                 raise failed(queue, error) from error
         return held

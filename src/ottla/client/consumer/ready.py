@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ottla.client.errors import SerializationFailed, broker_error
+from ottla.client.serializers import NotReady
 from ottla.core.errors import ApiError
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class ReadyQueues:
     def take(self, count: int) -> list[Record]:
         """At most `count` records of as many queues as needed.
 
-        An error of a queue is raised if no records came before it, and removes the queue from the line.
+        An error of a queue is raised if no records came before it, and removes the queue from the line. NotReady of
+        a deserializer does not.
         """
         records: list[Record] = []
         while count > len(records) and (queue := self.first()) is not None:
@@ -43,6 +45,8 @@ class ReadyQueues:
             except Exception as error:
                 if records:
                     break
+                if isinstance(error, NotReady):
+                    raise
                 raise failed(queue, error) from error
             if records:
                 records += taken

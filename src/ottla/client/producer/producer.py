@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic
 from ottla.client.errors import ClientClosed, ClientError
 from ottla.client.producer.delivery import finished
 from ottla.client.producer.sender import Sender
+from ottla.client.producer.serializing import Serializing
 from ottla.client.typing import K, V
 
 if TYPE_CHECKING:
@@ -41,9 +42,12 @@ class Producer(Generic[K, V]):
     ) -> None:
         self.config = config
         self._router = router
-        self._sender = Sender(router, config, (key_serializer, value_serializer))
+        self._serializing = Serializing(key_serializer, value_serializer)
+        is_needed = self._serializing.is_needed
+        self._sender = Sender(router, config, (None, None) if is_needed else (key_serializer, value_serializer))
         self._accumulator = self._sender.accumulator
-        self.offer: Callable[..., Delivery | None] = self._accumulator.offer
+        self._offer = self._serializing.offering(self._accumulator.offer) if is_needed else self._accumulator.offer
+        self.offer: Callable[..., Delivery | None] = self._offer
         """Send if that needs no waiting: for other threads than the event loop's. See Accumulator."""
         if self._sender.transactions is not None:
             self.offer = self._offer_in_transaction
@@ -77,8 +81,9 @@ class Producer(Generic[K, V]):
         """
         delivery = self.offer(topic, value, key, partition, timestamp_ms, headers)
         if delivery is None:
-            data = self._accumulator.serialized(topic, key, value)
-            return await self._send_when_possible(topic, partition, timestamp_ms, data, headers)
+            await self._serializing.prepare(topic, key, value)
+            *data, headers = self._serializing.serialized(topic, key, value, headers)
+            return await self._send_when_possible(topic, partition, timestamp_ms, (data[0], data[1]), headers)
         if self._sender.has_full_batch:
             self._sender.has_full_batch = False
             await asyncio.sleep(0)
@@ -137,7 +142,7 @@ class Producer(Generic[K, V]):
         headers: Headers,
     ) -> Delivery | None:
         self._transactions.refuse_if_not_open()
-        return self._accumulator.offer(topic, value, key, partition, timestamp_ms, headers)
+        return self._offer(topic, value, key, partition, timestamp_ms, headers)
 
     # Sending
 

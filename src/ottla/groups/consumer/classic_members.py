@@ -21,6 +21,7 @@ from ottla.groups.consumer.conversion import (
 )
 from ottla.groups.consumer.current import MemberState
 from ottla.groups.consumer.formats import MemberValue
+from ottla.groups.consumer.update import Update
 from ottla.groups.consumer.waits import Wait
 from ottla.groups.refusals import Refused
 from ottla.groups.subscription import CONSUMER_PROTOCOL
@@ -65,7 +66,7 @@ class ClassicMembers:
         self, request: JoinGroupRequest, subscription: Subscription, old_id: str | None, caller: Caller, now_ms: int
     ) -> list[Action]:
         group, member_id = self._group, request.member_id
-        update = group.update(now_ms)
+        update = Update(group, now_ms)
         generation = self._state.epoch
         if old_id is not None:
             update.replace(old_id, member_id)
@@ -75,7 +76,7 @@ class ClassicMembers:
             # It replaced the last member with the consumer protocol.
             actions, classic = downgraded(group, update, generation, now_ms)
             return [*actions, *classic.join(request, caller, now_ms)]
-        group.refresh(update)
+        update.refresh()
         update.assign()
         owned = partitions_by_id(subscription.owned_partitions, group.environment.topics)
         current = update.reconcile(member_id, owned)

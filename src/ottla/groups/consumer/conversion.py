@@ -29,6 +29,8 @@ from ottla.groups.consumer.records import Record
 from ottla.groups.members import Member
 from ottla.groups.partitions import Partition, by_topic
 from ottla.groups.refusals import Refused
+from ottla.groups.states import State
+from ottla.groups.subscription import CONSUMER_PROTOCOL
 from ottla.wire.consumer_protocol import (
     NEWEST_VERSION,
     Assignment,
@@ -153,9 +155,14 @@ def downgraded(group: ConsumerGroup, update: Update, generation: int, now_ms: in
 def _as_classic(group: ConsumerGroup, generation: int, now_ms: int) -> ClassicGroup:
     state, environment = group.state_of_members, group.environment
     members = [_classic_member(member_id, member) for member_id, member in state.members.items()]
-    classic = ClassicGroup.of_consumers(
-        group.group_id, generation, members, environment.config, environment.new_uuid, now_ms
-    )
+    classic = ClassicGroup(group.group_id, environment.config, environment.new_uuid, now_ms)
+    classic.state = State.STABLE
+    classic.generation = generation
+    classic.protocol_type = CONSUMER_PROTOCOL
+    for member in members:
+        classic.members.add(member)
+    classic.protocol_name = classic.members.select_protocol()
+    classic.learn_topics()
     for member in members:
         metadata = member.metadata(classic.protocol_name)
         classic.members.assign(member, assignment_bytes(state.target(member.id), metadata, environment.topics))

@@ -49,7 +49,7 @@ class ConsumerGroup:
         self.state_of_members = GroupState()
         self.classic_members = ClassicMembers(self)
         self._deadlines: Deadlines[tuple[Wait, str]] = Deadlines()
-        self._seen_version: int | None = None
+        self.seen_version: int | None = None
         """The topics version when the group was last updated."""
 
     def replay(self, key: Key, value: Value | None) -> None:
@@ -181,35 +181,28 @@ class ConsumerGroup:
 
     # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def update(self, now_ms: int, may_see: Callable[[str], bool] = lambda _: True) -> Update:
-        return Update(self.group_id, self.state_of_members, self.environment, now_ms, may_see)
-
-    def refresh(self, update: Update) -> None:
-        is_complete = update.refresh(self._seen_version)
-        self._seen_version = self.environment.topics.version if is_complete else None
-
     @property
     def has_seen_topics(self) -> bool:
         """Whether the topics are unchanged since the group was last updated."""
-        return self._seen_version == self.environment.topics.version
+        return self.seen_version == self.environment.topics.version
 
     def let_go(self, member_ids: Sequence[str], now_ms: int) -> list[Action]:
         """Remove these members; convert to a classic group if possible."""
-        update = self.update(now_ms)
+        update = Update(self, now_ms)
         generation = self.state_of_members.epoch
         for member_id in member_ids:
             update.remove(member_id)
             self.forget_deadlines(member_id)
         if can_be_classic(self.state_of_members, self.environment.config):
             return downgraded(self, update, generation, now_ms)[0]
-        self.refresh(update)
+        update.refresh()
         return update.actions()
 
     def rebalance(self, now_ms: int) -> list[Action]:
         """Start another epoch, without a change."""
-        update = self.update(now_ms)
+        update = Update(self, now_ms)
         update.insist()
-        self.refresh(update)
+        update.refresh()
         return update.actions()
 
     def deletion(self) -> PersistRecords:
@@ -221,7 +214,7 @@ class ConsumerGroup:
         """This could not be appended: undo it, and give expired members another session."""
         for key, value in reversed(failed.replaced):
             self.state_of_members.put(key, value)
-        self._seen_version = None
+        self.seen_version = None
         for member_id in self.state_of_members.members:
             if not self.expects(Wait.SESSION, member_id):
                 self.keep_alive(member_id, now_ms)

@@ -11,6 +11,7 @@ from ottla.core.patterns import InvalidPattern, compiled
 from ottla.groups.actions import AnswerHeartbeat
 from ottla.groups.consumer.current import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Current
 from ottla.groups.consumer.formats import MemberValue
+from ottla.groups.consumer.update import Update
 from ottla.groups.partitions import by_topic, each_partition
 from ottla.groups.refusals import Refused
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -111,13 +112,13 @@ class Beat:
     def _stay(self) -> list[Action]:
         group, state, member_id = self._group, self._state, self._member_id
         old_id = self._check_member()
-        update = group.update(self._now_ms, self._may_see)
+        update = Update(group, self._now_ms, self._may_see)
         if old_id is not None and old_id != member_id:
             update.replace(old_id, member_id)
             group.forget_deadlines(old_id)
         before = state.current(member_id)
         update.subscribe(member_id, self._subscription(state.members.get(member_id)))
-        group.refresh(update)
+        update.refresh()
         update.assign()
         request = self._request
         owned = None if request.topic_partitions is None else each_partition(request.topic_partitions)
@@ -235,7 +236,7 @@ class Beat:
     def _leave_for_a_while(self) -> list[Action]:
         """A static member leaves temporarily: its partitions are reserved for its session timeout."""
         self._check_leaving()
-        update = self._group.update(self._now_ms)
+        update = Update(self._group, self._now_ms)
         current = self._state.current(self._member_id)
         away = structs.replace(current, epoch=LEAVING_FOR_A_WHILE, revoked={})
         update.put_current(self._member_id, away)

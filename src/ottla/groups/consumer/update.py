@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from ottla.groups.actions import Action
     from ottla.groups.classic import ClassicGroup
-    from ottla.groups.consumer.environment import Environment
     from ottla.groups.consumer.formats import Key, MemberValue, Value
+    from ottla.groups.consumer.group import ConsumerGroup
     from ottla.groups.consumer.state import GroupState
     from ottla.groups.partitions import Assigned
 
@@ -49,18 +49,15 @@ _FIRST_EPOCH: Final = 2
 class Update:
     def __init__(
         self,
-        group_id: str,
-        state: GroupState,
-        environment: Environment,
+        group: ConsumerGroup,
         now_ms: int,
         may_see: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """`may_see`: whether the sender's regular expression may match a topic."""
-        self.state = state
-        self._group_id = group_id
-        self._topics = environment.topics
-        self._matching = environment.matching
-        self._config = environment.config
+        self.state = group.state_of_members
+        self._group = group
+        self._group_id = group.group_id
+        self._topics = group.environment.topics
         self._now_ms = now_ms
         self._may_see = may_see
         self._has_news = False
@@ -127,21 +124,21 @@ class Update:
         """Start another epoch with the next `refresh`, without a reason."""
         self._has_news = True
 
-    def refresh(self, seen_version: int | None) -> bool:
-        """Start another epoch if the members, or the topics since this version, have changed.
+    def refresh(self) -> None:
+        """Start another epoch if the members, or the topics since the group was last updated, have changed.
 
-        False if a regular expression has not been evaluated yet: its previous matches are kept.
+        It is done again later if a regular expression has not been evaluated yet: its previous matches are kept.
         """
-        if not self._has_news and seen_version == self._topics.version:
-            return True
-        is_complete = self._resolve_patterns(are_new=seen_version != self._topics.version)
+        if not self._has_news and self._group.has_seen_topics:
+            return
+        is_complete = self._resolve_patterns(are_new=not self._group.has_seen_topics)
         known = (self._topics.by_name(name) for name in self.state.subscribed_topics())
         metadata_hash = hash_of(info for info in known if info is not None)
         if self._has_news or metadata_hash != self.state.metadata_hash:
             epoch = max(self.state.epoch + 1, _FIRST_EPOCH)
             value = EpochValue(epoch=epoch, metadata_hash=metadata_hash)
             self.put(EpochKey(group_id=self._group_id), value)
-        return is_complete
+        self._group.seen_version = self._topics.version if is_complete else None
 
     def _resolve_patterns(self, *, are_new: bool) -> bool:
         used = self.state.patterns()
@@ -152,7 +149,7 @@ class Update:
 
     def _resolve(self, regex: str) -> bool:
         try:
-            matched = self._matching.known(regex)
+            matched = self._group.environment.matching.known(regex)
         except InvalidPattern:
             # Too expensive with the current topics: its previous matches are kept.
             return True
@@ -181,7 +178,7 @@ class Update:
 
     @property
     def assignor(self) -> str:
-        return preferred_assignor(self.state) or self._config.consumer_assignors[0]
+        return preferred_assignor(self.state) or self._group.environment.config.consumer_assignors[0]
 
     def reconcile(self, member_id: str, owned: Assigned | None) -> Current:
         state = self.state

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
+    from ottla.broker.schemas.store import Store
     from ottla.http.framework.endpoints import Call
     from ottla.http.framework.stats import HttpStats
-    from ottla.http.registry.store import Store
 
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -43,8 +43,8 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
         yield family.text()
     for family in _shards(ShardStats() if broker.shard_server is None else broker.shard_server.stats):
         yield family.text()
-    if call.door.registry is not None:
-        for family in _registry(call.door.registry.store):
+    if "schemas" in vars(broker):
+        for family in _registry(broker.schemas):
             yield family.text()
     for family in await _logs(broker):
         yield family.text()
@@ -179,6 +179,13 @@ def _registry(store: Store) -> Iterator[Family]:
     ignored = counter("ottla_schema_registry_ignored_records", "Records of _schemas that could not be read.")
     ignored.add(store.ignored + store.state.duplicates)
     yield ignored
+    if "validation" in vars(store):
+        refused = counter("ottla_schema_validation_refused_records", "Records refused for their schema id.")
+        refused.add(store.validation.refused)
+        yield refused
+        buried = counter("ottla_schema_validation_dead_letters", "Records with an invalid schema id.")
+        buried.add(store.validation.buried)
+        yield buried
 
 
 def _shards(stats: ShardStats) -> Iterator[Family]:

@@ -17,8 +17,8 @@ from ottla.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, beside, in_co
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from ottla.broker.schemas.store import Store
     from ottla.http.framework.endpoints import Door
-    from ottla.http.registry.store import Store
     from ottla.registry.model import Json, Version
     from ottla.registry.state import State
 

@@ -33,3 +33,7 @@ class AvroSchema:
 
     def has_field(self, name: str) -> bool:
         return self._schema.field(name) is not None
+
+    def record_names(self) -> list[str]:
+        name = self._schema.name
+        return [self._schema.kind if name is None else name.full]

@@ -37,3 +37,7 @@ class JsonSchema:
     def has_field(self, name: str) -> bool:
         properties = self._content.get("properties") if isinstance(self._content, dict) else None
         return isinstance(properties, dict) and name in properties
+
+    def record_names(self) -> list[str]:
+        title = self._content.get("title") if isinstance(self._content, dict) else None
+        return [title] if isinstance(title, str) else []

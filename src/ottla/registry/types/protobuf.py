@@ -48,6 +48,11 @@ class ProtobufSchema:
         first = next((each for each in self._types.file.types if isinstance(each, Message)), None)
         return first is not None and any(each.name == name for each in first.all_fields())
 
+    def record_names(self) -> list[str]:
+        file = self._types.file
+        prefix = f"{file.package}." if file.package else ""
+        return [prefix + each.name for each in file.types if isinstance(each, Message)]
+
 
 def _parsed(text: str) -> ProtoFile:
     try:

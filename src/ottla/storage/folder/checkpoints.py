@@ -6,11 +6,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import TopicId, TopicPartition
-from ottla.storage.files import replace_file
+from ottla.storage.files import replace_file, storage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from ottla.storage.leader_epochs import LeaderEpochs
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
@@ -89,6 +91,18 @@ def write_epochs(path: Path, entries: Iterable[tuple[int, int]], *, is_durable: 
     # not wait for the disk. A removed line must be synced.
     lines = [f"{epoch} {start_offset}" for epoch, start_offset in entries]
     replace_file(path, _checkpoint(lines), is_durable=is_durable)
+
+
+def begin_epoch(folder: Path, epochs: LeaderEpochs, epoch: int, offset: int) -> None:
+    """Record a new leader epoch of a partition in memory and on disk, or in neither."""
+    with storage_errors(f"{folder.name}: leader epoch {epoch}"):
+        known = list(epochs.entries)
+        epochs.begin(epoch, offset)
+        try:
+            write_epochs(folder / LEADER_EPOCHS, epochs.entries)
+        except OSError:
+            epochs.entries = known
+            raise
 
 
 def read_topic_id(folder: Path) -> TopicId | None:

@@ -1,4 +1,4 @@
-"""Closing many logs, with parallel fsyncs."""
+"""Closing logs cleanly, with parallel fsyncs of many."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import StorageError
+from ottla.storage.files import storage_errors
 from ottla.storage.flushing import Flush
 
 if TYPE_CHECKING:
@@ -35,10 +36,57 @@ def close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll)
     flushes: list[tuple[TopicPartition, PartitionLog, Flush]] = []
     for at, log in logs:
         with closing(at):
-            flushes.append((at, log, log.begin_close()))
+            flushes.append((at, log, begin_close(log)))
     for _ in run_all(Flush.run, [flush for _, _, flush in flushes]):
         pass
     for at, log, flush in flushes:
         with closing(at):
-            log.finish_close(flush)
+            finish_close(log, flush)
     return failed
+
+
+def close_log(log: PartitionLog) -> None:
+    """Write everything a clean start needs, sync it, and close the files."""
+    flush = begin_close(log)
+    flush.run()
+    finish_close(log, flush)
+
+
+def begin_close(log: PartitionLog) -> Flush:
+    """The same in steps: run the result in any thread, and pass it to `finish_close`."""
+    try:
+        with storage_errors(f"{log.folder.name}: closing"):
+            return _write_out(log)
+    except StorageError:
+        log.abandon()
+        raise
+
+
+def finish_close(log: PartitionLog, flush: Flush) -> None:
+    try:
+        log.finish_flush(flush)
+    finally:
+        log.abandon()
+
+
+def _write_out(log: PartitionLog) -> Flush:
+    log.check_online()
+    unsynced = log.unsynced
+    if log.next_offset == 0:
+        # There is nothing to lose: missing files are created again.
+        unsynced.has_new_files = False
+        return Flush(0, [])
+    if not unsynced.fits_one_flush:
+        log.flush()
+    new_snapshots = []
+    try:
+        log.segments.active.seal()
+        if log.snapshot_at != log.next_offset:
+            new_snapshots.append(log.snapshots.write(log.next_offset, log.producers))
+            unsynced.has_new_files = True
+        log.keep_needed_snapshots()
+    except OSError:
+        # Even without space for them, appended records must become durable.
+        log.flush()
+        raise
+    return unsynced.begin_flush(log.next_offset, new_snapshots)

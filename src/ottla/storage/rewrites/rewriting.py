@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError, CorruptMessage
 from ottla.records.batch import read_header
-from ottla.storage.files import sync_folder
+from ottla.storage.files import storage_errors, sync_folder
 from ottla.storage.flushing import sync_all
-from ottla.storage.rewrites.swap_files import CLEANED
+from ottla.storage.rewrites.swap_files import CLEANED, discard_cleaned, swap_in
 from ottla.storage.segment_files.open_files import OpenFiles
 from ottla.storage.segment_files.scan import Damage
 from ottla.storage.segment_files.segment import Segment
@@ -122,6 +122,26 @@ def rewrites_due(log: PartitionLog, below: int) -> list[Rewrite]:
         # Not the active segment.
         log.roll()
     return [Rewrite([segment], cipher) for segment in log.segments[:-1] if segment.oldest_key_id < below]
+
+
+def put_in_place(log: PartitionLog, rewrite: Rewrite) -> bool:
+    """Replace the old segments by rewritten ones; returns whether they were unchanged meanwhile."""
+    base_offset = rewrite.base_offset
+    if rewrite.error or log.is_offline or log.is_abandoned or not rewrite.is_of(log.segments[:-1]):
+        with storage_errors(log.folder.name):
+            discard_cleaned(log.folder, base_offset)
+        return False
+    try:
+        for old in rewrite.segments:
+            old.close()
+        swap_in(log.folder, base_offset, [old.base_offset for old in rewrite.segments])
+        new = Segment.open(log.folder, base_offset, log.config, log.files, log.cipher)
+    except OSError as failed:
+        raise log.go_offline(f"could not replace a segment: {failed.strerror or failed}") from failed
+    log.segments.replace(rewrite.segments, new)
+    log.unsynced.keep_only(log.segments.all)
+    log.keep_needed_snapshots()
+    return True
 
 
 def remove_rewriting(scratch: Path) -> None:

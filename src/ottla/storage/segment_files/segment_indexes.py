@@ -23,6 +23,8 @@ NO_TIMESTAMP: Final = -1
 
 _ENTRY_IS_DUE: Final = 1 << 62
 _WRITTEN_TOGETHER: Final = 1024
+_ROOM_WHEN_EMPTY: Final = 1024 // TIME_ENTRY.size - 1
+"""With the smallest segment.index.bytes."""
 
 
 class OffsetEntry(NamedTuple):
@@ -39,7 +41,8 @@ class SegmentIndexes:
     def __init__(self, log_path: Path, base_offset: int, files: OpenFiles, *, is_new: bool) -> None:
         self.offset_path = log_path.with_suffix(OFFSET_INDEX)
         self.time_path = log_path.with_suffix(TIME_INDEX)
-        self.is_full = False
+        self.room = 1
+        """How many more entries fit, at least; after a start unknown until the next one is added, which always does."""
         # Entries found on disk are trusted only as far as their batches confirm them.
         self.is_found = not is_new
         self._base_offset = base_offset
@@ -70,18 +73,26 @@ class SegmentIndexes:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
         if self._bytes_since_entry > config.index_interval_bytes:
-            self.offsets.append(last_offset - self._base_offset, position)
-            self._add_time()
+            self.add_entry(position, last_offset, config)
             self._bytes_since_entry = 0
-            # One time entry is reserved for the end.
-            room = config.segment_index_bytes
-            self.is_full = self.offsets.size + OFFSET_ENTRY.size > room or self.times.size + 2 * TIME_ENTRY.size > room
-            if self.offsets.unwritten % _WRITTEN_TOGETHER == 0:
-                # This batch has been written: a full disk must not fail it afterwards. The entries
-                # stay in memory until there is space.
-                with suppress(OSError):
-                    self.write_out(is_final=False)
         self._bytes_since_entry += size
+
+    def add_entry(self, position: int, last_offset: int, config: LogConfig) -> None:
+        """Add the entries of a batch, whose timestamp has been noted."""
+        offsets, room = self.offsets, config.segment_index_bytes
+        offsets.append(last_offset - self._base_offset, position)
+        self._add_time()
+        # One time entry is reserved for the end.
+        self.room = min((room - offsets.size) // OFFSET_ENTRY.size, (room - self.times.size) // TIME_ENTRY.size - 1)
+        if offsets.unwritten % _WRITTEN_TOGETHER == 0:
+            # This batch has been written: a full disk must not fail it afterwards. The entries
+            # stay in memory until there is space.
+            with suppress(OSError):
+                self.write_out(is_final=False)
+
+    @property
+    def is_full(self) -> bool:
+        return self.room < 1
 
     def _add_time(self) -> None:
         last = self.times.last
@@ -122,7 +133,8 @@ class SegmentIndexes:
         self._files.forget(self.time_path)
         self._offsets = IndexFile(self.offset_path, OFFSET_ENTRY, self._files, is_new=True)
         self._times = IndexFile(self.time_path, TIME_ENTRY, self._files, is_new=True)
-        self.is_found = self.is_full = False
+        self.is_found = False
+        self.room = _ROOM_WHEN_EMPTY
         self._begin_at(0, NO_TIMESTAMP, self._base_offset)
 
     def drop_from(self, position: int, offset: int) -> None:
@@ -132,7 +144,7 @@ class SegmentIndexes:
         """
         first = self.offsets.drop_from(position)
         self.times.drop_from(offset - self._base_offset)
-        self.is_full = False
+        self.room = 1
         last = self.times.last
         had_entry = first is not None and first[1] == position
         self._begin_at(

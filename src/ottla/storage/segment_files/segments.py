@@ -1,35 +1,75 @@
-"""The segments of a log in order: finding offsets, and reading across segments."""
+"""The segments of a log in order: when to roll, finding offsets, and reading across segments."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, overload
 
+from ottla.core.sealing import SEAL_BYTES
 from ottla.storage.segment_files.timestamps import Effort, Unfinished, find_timestamp, newest_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ottla.core.clock import Clock
     from ottla.storage.segment_files.cold_read import Bounds
     from ottla.storage.segment_files.segment import Segment
     from ottla.storage.segment_files.timestamps import TimestampOffset
     from ottla.storage.segment_files.txn_index import AbortedTransaction
 
+_MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
+
 
 class Segments:
-    """There is always at least one. `next_offset` is the log end offset."""
+    """A sequence of at least one. `next_offset` is the log end offset."""
 
-    def __init__(self, segments: list[Segment]) -> None:
+    def __init__(self, segments: list[Segment], clock: Clock) -> None:
         self.all = segments
         self.active = segments[-1]
         """The last one, which is appended to."""
         self.bases = [segment.base_offset for segment in segments]
+        self._clock = clock
+        self._first_timestamp = self.active.first_timestamp
+        self._began_ms = clock.now_ms()
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @overload
+    def __getitem__(self, index: int) -> Segment: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Segment]: ...
+    def __getitem__(self, index: int | slice) -> Segment | list[Segment]:
+        return self.all[index]
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self.all)
 
     @property
     def size(self) -> int:
         return sum(segment.size for segment in self.all)
 
     # Changing
+
+    def must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
+        """Whether a batch of this size belongs into a new segment."""
+        active, began = self.active, self._first_timestamp
+        if not active.size:
+            return False
+        config = active.config
+        # The age is by its records' timestamps, or otherwise by the clock.
+        age_ms = max_timestamp - began if began >= 0 else self._clock.now_ms() - self._began_ms
+        return (
+            active.size + size + (SEAL_BYTES if active.cipher is not None else 0) > config.segment_bytes
+            or age_ms > config.segment_ms
+            or last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
+            or active.indexes.is_full
+        )
+
+    def begin_active(self, max_timestamp: int) -> None:
+        """Count the age of the active segment from its first batch, which has this timestamp."""
+        self._first_timestamp = max_timestamp
+        self._began_ms = self._clock.now_ms()
 
     def add(self, segment: Segment) -> None:
         self.all.append(segment)
@@ -46,10 +86,23 @@ class Segments:
         """Remove some; not all."""
         del self.all[:count], self.bases[:count]
 
-    def keep_first(self, count: int) -> None:
-        """Remove those behind; at least one stays."""
-        del self.all[count:], self.bases[count:]
+    def truncate(self, offset: int, keep: int, position: int) -> int:
+        """Keep the first `keep` segments, the last of them up to `position`; returns the log end offset."""
+        # From the end, so that a crash leaves no gap.
+        for segment in reversed(self.all[keep:]):
+            segment.unlink()
+        self.active.close()
+        del self.all[keep:], self.bases[keep:]
         self.active = self.all[-1]
+        self.active.truncate(position, offset)
+        next_offset = self.active.open_for_append(offset)
+        self._first_timestamp = self.active.first_timestamp
+        return next_offset
+
+    def restart(self, segment: Segment) -> None:
+        """Only this empty segment is left."""
+        self.all, self.bases, self.active = [segment], [segment.base_offset], segment
+        self._first_timestamp = segment.first_timestamp
 
     # Reading
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.broker.administration import NewTopic
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
+    from ottla.broker.schemas.validating import SchemaValidation
     from ottla.records.reader import Record as ReadRecord
     from ottla.registry.changes import Planned
     from ottla.registry.records import Record
@@ -69,8 +71,8 @@ _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIS
 T = TypeVar("T")
 
 
-class RegistryClient(LocalClient):
-    """Asks as the broker itself: who may do what was decided by the registry's own rules."""
+class UnguardedClient(LocalClient):
+    """Asks as the broker itself: who may do what was decided before."""
 
     async def ask(self, request: RequestFor[Any], version: int | None = None) -> Any:  # noqa: ANN401 - as asked
         context = self.context(request, version)
@@ -94,7 +96,7 @@ class Store:
         self.ignored = 0
         """Records that could not be read."""
         self._broker = broker
-        self._client = RegistryClient(broker, "schema-registry", ("127.0.0.1", 0))
+        self._client = UnguardedClient(broker, "schema-registry", ("127.0.0.1", 0))
         self._lock = asyncio.Lock()
         self._topic_id: object = None
         self._epoch = 0
@@ -102,6 +104,12 @@ class Store:
         self._position = 0
         self._read_at_s = 0.0
         self._writer: _Writer | None = None
+
+    @cached_property
+    def validation(self) -> SchemaValidation:
+        from ottla.broker.schemas.validating import SchemaValidation  # only for topics that ask for it
+
+        return SchemaValidation(self._broker, self)
 
     # Reading
 

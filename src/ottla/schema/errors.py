@@ -1,0 +1,21 @@
+"""Errors of serializers and of the registry's client."""
+
+from __future__ import annotations
+
+from ottla.core.errors import OttlaError
+
+
+class SchemaError(OttlaError):
+    """A value does not fit its schema, or a schema cannot be used."""
+
+
+class RegistryUnavailable(OttlaError):
+    """The registry does not answer, or does not answer as a registry."""
+
+
+class RegistryRefused(OttlaError):
+    """The registry answered with an error; `code` is its error_code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code

@@ -1,0 +1,152 @@
+"""A client of any schema registry: schemas by id, GUID, subject and version, cached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ottla.registry.model import AVRO, Reference, Schema
+from ottla.schema.connection import RegistryConnection
+from ottla.schema.errors import RegistryRefused, SchemaError
+
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+    from ottla.registry.schemas import Resolved
+    from ottla.schema.connection import ConnectionOptions
+    from ottla.schema.frames import SchemaId
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A version of a subject."""
+
+    subject: str
+    version: int
+    id: int
+    guid: str | None
+    """None if the registry is too old to have GUIDs."""
+    schema: Schema
+
+
+class Registry:
+    """`Registry("http://localhost:8080/schema-registry")`. Thread-safe; calls block.
+
+    A schema that was fetched or registered is not asked for again. The latest version of a subject is asked for
+    each time.
+    """
+
+    def __init__(self, url: str, **options: Unpack[ConnectionOptions]) -> None:
+        self._given = (url, dict(options))
+        self.connection = RegistryConnection(url, **options)
+        self._by_id: dict[SchemaId, Schema] = {}
+        self._registered: dict[tuple[str, Schema, bool, bool], Registered] = {}
+        self._versions: dict[tuple[str, int], Registered] = {}
+
+    @classmethod
+    def of(cls, given: Self | str) -> Self:
+        return cls(given) if isinstance(given, str) else given
+
+    def __repr__(self) -> str:
+        return f"Registry({self.url!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        url, options = self._given
+        return _restored, (url, options)
+
+    @property
+    def url(self) -> str:
+        return self.connection.url
+
+    # Schemas
+
+    def schema(self, wanted: SchemaId) -> Schema:
+        """The schema with this id or GUID."""
+        known = self._by_id.get(wanted)
+        if known is None:
+            path = ("ids", wanted.number) if wanted.number is not None else ("guids", wanted.guid)
+            try:
+                known = _schema(self.connection.get("schemas", *path))
+            except RegistryRefused as refused:
+                raise SchemaError(f"no schema with {wanted} in the registry at {self.url}: {refused}") from None
+            self._by_id[wanted] = known
+        return known
+
+    def latest(self, subject: str) -> Registered:
+        """The latest version of a subject."""
+        return self._version(subject, "latest")
+
+    def version(self, subject: str, number: int) -> Registered:
+        """One version of a subject, also if it is soft-deleted."""
+        found = self._versions.get((subject, number))
+        if found is None:
+            found = self._versions[subject, number] = self._version(subject, number)
+        return found
+
+    def _version(self, subject: str, number: int | Literal["latest"]) -> Registered:
+        deleted = number != "latest"
+        return _registered(self.connection.get("subjects", subject, "versions", number, deleted=deleted), subject)
+
+    def subjects(self) -> list[str]:
+        return list(self.connection.get("subjects"))
+
+    def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
+        """Register a schema, or return the version that it has already."""
+        known = self._registered.get((subject, schema, normalize, True))
+        if known is not None:
+            return known
+        made = self.connection.post("subjects", subject, "versions", body=_body(schema), normalize=normalize)
+        if not {"version", "guid", "schema"} <= made.keys():
+            # Older registries answer with the id alone.
+            made |= self.connection.post("subjects", subject, body=_body(schema), normalize=normalize)
+        found = self._registered[subject, schema, normalize, True] = _registered(made, subject)
+        return found
+
+    def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
+        """The version of a schema that is registered already."""
+        known = self._registered.get((subject, schema, normalize, False))
+        if known is None:
+            found = self.connection.post("subjects", subject, body=_body(schema), normalize=normalize)
+            known = self._registered[subject, schema, normalize, False] = _registered(found, subject)
+        return known
+
+    def resolved(self, schema: Schema) -> Resolved:
+        """The references of a schema, direct and indirect, those that others need first."""
+        found: dict[str, tuple[Reference, str]] = {}
+        self._collect(schema, found, set())
+        return tuple(found.values())
+
+    def _collect(
+        self, schema: Schema, found: dict[str, tuple[Reference, str]], under_way: set[tuple[str, int]]
+    ) -> None:
+        for each in schema.references:
+            if each.name in found or (each.subject, each.version) in under_way:
+                continue
+            under_way.add((each.subject, each.version))
+            referenced = self.version(each.subject, each.version).schema
+            self._collect(referenced, found, under_way)
+            found[each.name] = each, referenced.text
+
+
+def _restored(url: str, options: dict[str, Any]) -> Registry:
+    return Registry(url, **options)
+
+
+def _body(schema: Schema) -> dict[str, Any]:
+    body: dict[str, Any] = {"schema": schema.text, "schemaType": schema.type}
+    if schema.references:
+        body["references"] = [each.shown() for each in schema.references]
+    if schema.metadata is not None:
+        body["metadata"] = schema.metadata
+    if schema.rule_set is not None:
+        body["ruleSet"] = schema.rule_set
+    return body
+
+
+def _schema(given: dict[str, Any]) -> Schema:
+    references = (Reference(each["name"], each["subject"], each["version"]) for each in given.get("references") or ())
+    return Schema(given["schema"], given.get("schemaType") or AVRO, tuple(references))
+
+
+def _registered(given: dict[str, Any], subject: str) -> Registered:
+    return Registered(subject, int(given["version"]), int(given["id"]), given.get("guid"), _schema(given))
