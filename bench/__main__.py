@@ -58,10 +58,12 @@ def main() -> None:
     )
     for name in names:
         print(f"\n### {name}\n")
-        measured = table(importlib.import_module(f"bench.{name}").rows())
-        print(measured, flush=True)
+        measured = []
+        for line in table(importlib.import_module(f"bench.{name}").rows()):
+            print(line, flush=True)
+            measured.append(line)
         if is_published:
-            PAGE.write_text(with_table(PAGE.read_text(), name, measured))
+            PAGE.write_text(with_table(PAGE.read_text(), name, "\n".join(measured)))
 
 
 if __name__ == "__main__":
