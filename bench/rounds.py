@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
@@ -13,7 +14,7 @@ from typing import TypeVar
 IS_SHORT = bool(os.environ.get("BENCH_SHORT"))
 """To see that everything works; the figures mean nothing."""
 ROUNDS = 1 if IS_SHORT else 5
-CASE_S = 0.3 if IS_SHORT else 5.0
+CASE_S = 1.0 if IS_SHORT else 5.0
 """How long one case of one round lasts at least."""
 _WARM_UP_S = 1 if IS_SHORT else 90
 
@@ -59,7 +60,7 @@ def in_turns(sides: Sequence[One], measure: Callable[[One], Measured], rounds: i
 
 
 def ratio_of_rounds(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
-    return Spread.of([one / other for one, other in zip(ours, theirs, strict=True)])
+    return Spread.of([one / (other or math.inf) for one, other in zip(ours, theirs, strict=True)])
 
 
 def cpu_s(pid: int) -> float:
@@ -73,7 +74,7 @@ def rate(pid: int, work: Callable[[float], int], seconds: float = CASE_S) -> Rat
     cpu, start = cpu_s(pid), time.perf_counter()
     count = work(start + seconds)
     took = time.perf_counter() - start
-    return Rate(count / took, (cpu_s(pid) - cpu) * 1e6 / count)
+    return Rate(count / took, (cpu_s(pid) - cpu) * 1e6 / max(count, 1))
 
 
 def warm_up(
