@@ -6,7 +6,6 @@ import asyncio
 import os
 import resource
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -14,6 +13,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.records.making import CONTROL, LOG_APPEND_TIME, LZ4, TRANSACTIONAL, ZSTD, record
 from tests.records.making import batch as any_batch
 
