@@ -78,7 +78,7 @@ class Station:
         now_ms = self.steady.now_ms()
         for path in delete_expired(self.log, now_ms):
             path.unlink()
-        self.log.expire_producers(now_ms)
+        self.log.producers.expire(now_ms, self.log.config.producer_id_expiration_ms)
 
 
 @pytest.fixture(params=["CreateTime", "LogAppendTime"])

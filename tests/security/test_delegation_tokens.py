@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 import ottla
 from ottla.broker.security.delegation_tokens import (

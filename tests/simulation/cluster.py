@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
@@ -14,6 +15,8 @@ from ottla.broker.inherited import Inherited
 from ottla.broker.settings import Settings
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.replication.config import ReplicationConfig
+from ottla.dmqp.cluster_door import ClusterDoor
+from ottla.dmqp.config import DmqpConfig
 from ottla.net.config import NetConfig
 from ottla.storage.folder import folder_lock
 
@@ -55,6 +58,8 @@ class World:
         """The topic of which records are deleted."""
         self.churn: Churn | None = None
         """The topic that is deleted and created again."""
+        self.has_queues = False
+        """Whether nodes serve DMQP."""
         self.settings = Settings()
 
     def party(self, name: str, host: str) -> Party:
@@ -119,6 +124,7 @@ class SimNode:
         self.folder = world.root / f"node-{node_id}"
         self.folder.mkdir()
         self.broker: Broker | None = None
+        self.queues: ClusterDoor | None = None
         self.is_up = False
         """It has joined the cluster, and neither left nor died since."""
         self.is_starting = False
@@ -154,11 +160,14 @@ class SimNode:
             net=NetConfig(host=self.host, port=PORT),
         )
         store = self.store = SimStore(world.keeper, world.network, party)
-        self.broker = None
+        self.broker = self.queues = None
         try:
             broker = await world.loop.run_in_executor(None, lambda: Broker(settings, SimClock(), Inherited(store, ())))
             self.broker = broker
             await broker.start()
+            if world.has_queues:
+                self.queues = broker.shard_server = ClusterDoor(broker, DmqpConfig(host=self.host))
+                await self.queues.start()
         except Exception as failed:  # noqa: BLE001 - told as what it is
             self.problem = f"{type(failed).__name__}: {failed}"
             _logger.info("did not start: %s", self.problem, exc_info=failed)
@@ -175,12 +184,18 @@ class SimNode:
         if not self.is_up or broker is None:
             return
         self.is_up = False
-        stopping = self.world.loop.create_task(broker.stop(), context=party.context)
+        stopping = self.world.loop.create_task(self._stop(broker, self.queues), context=party.context)
         await asyncio.wait([stopping], timeout=60)
         if self.party is party:
             if not stopping.done():
                 self.problem = "did not stop within a minute"
             self.crash()
+
+    @staticmethod
+    async def _stop(broker: Broker, queues: ClusterDoor | None) -> None:
+        if queues is not None:
+            await queues.stop()
+        await broker.stop()
 
     def crash(self, *, with_machine: bool = False, loses_unsynced: bool = False) -> int:
         """Kill the process; returns the number of lost writes."""

@@ -96,8 +96,12 @@ def install() -> None:
 
 def install_in_product() -> None:
     from ottla.cluster import catalog, membership, mirror, node
+    from ottla.dmqp import listening
     from ottla.storage.folder import folder_identity
 
+    from .network import Sockets
+
+    listening.socket = Sockets  # type: ignore[attr-defined]
     folder_identity.boot_id = _boot_id  # type: ignore[attr-defined]
     for module in (catalog, membership, mirror, node):
         module.threading = blocking.Threading  # type: ignore[attr-defined]

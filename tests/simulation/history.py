@@ -59,6 +59,7 @@ class HistoryRun:
         scene = SCENES.get(plan.profile, Scene)
         log = LogConfig(flush=plan.flush, segment_bytes=scene.segment_bytes)  # type: ignore[arg-type]
         self.world.settings = quick_settings(log, 2)
+        self.world.has_queues = scene.has_queues
         last_s = plan.events[-1].at_s if plan.events else 0.0
         self.loop.ends_by_s = self.loop.now_s + last_s + _ENDS_WITHIN_S
         self.damage = Damage(self.world.keeper.tree)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 import zlib
 from collections import Counter
 from contextvars import copy_context
@@ -259,13 +260,19 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # Sockets
 
-    async def create_server(self, factory: Callable[[], Any], host: Any = None, port: Any = None, **_: Any) -> Any:
+    async def create_server(
+        self, factory: Callable[[], Any], host: Any = None, port: Any = None, *, sock: Any = None, **_: Any
+    ) -> Any:
+        if sock is not None:
+            host, port = sock.getsockname()
         return self._network.listen(factory, host, port)
 
     async def create_connection(self, factory: Callable[[], Any], host: Any = None, port: Any = None, **_: Any) -> Any:
         return await self._network.connect(factory, host, port)
 
-    async def getaddrinfo(self, host: Any, *_: Any, **__: Any) -> Any:
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
+        if str(host).startswith("10."):
+            return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, port))]
         raise OSError(f"nobody is called {host}")
 
     def _process_events(self, _events: Any) -> None:

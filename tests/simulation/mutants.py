@@ -128,6 +128,16 @@ def _sloppy() -> None:
     Sifting.sift = nearly_all  # type: ignore[method-assign]
 
 
+def _absent() -> None:
+    """The cursor of a queue is not committed."""
+    from ottla.dmqp.shard_log import ShardLog
+
+    async def at_once(*_: object) -> None:
+        """Commit nothing."""
+
+    ShardLog.commit = at_once  # type: ignore[method-assign, assignment]
+
+
 MUTANTS: Final = {
     "hasty": Mutant("network", _hasty),
     "rash": Mutant("transactions", _rash),
@@ -139,4 +149,5 @@ MUTANTS: Final = {
     "unwritten": Mutant("sharing", _unwritten),
     "generous": Mutant("sharing", _generous),
     "sloppy": Mutant("keys", _sloppy),
+    "absent": Mutant("queues", _absent),
 }

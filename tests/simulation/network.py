@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -175,6 +176,39 @@ class Server:
 
     async def wait_closed(self) -> None:
         """At once."""
+
+
+class BoundSocket:
+    """As `socket.socket`, of which only the address counts."""
+
+    _ports = itertools.count(50_000)
+
+    def __init__(self, *_: Any) -> None:
+        self._address = "", 0
+
+    def setsockopt(self, *_: Any) -> None:
+        """Nothing depends on it."""
+
+    def bind(self, address: tuple[str, int]) -> None:
+        host, port = address
+        self._address = host, port or next(self._ports)
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._address
+
+    def close(self) -> None:
+        """It was never open."""
+
+
+class Sockets:
+    """What stands in for the module `socket` where one is bound before it is listened on."""
+
+    SOCK_STREAM = socket.SOCK_STREAM
+    AI_PASSIVE = socket.AI_PASSIVE
+    SOL_SOCKET = socket.SOL_SOCKET
+    SO_REUSEADDR = socket.SO_REUSEADDR
+    SO_KEEPALIVE = socket.SO_KEEPALIVE
+    socket = BoundSocket
 
 
 class Transport(asyncio.Transport):

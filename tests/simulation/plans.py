@@ -60,6 +60,7 @@ PROFILES: Final[dict[str, dict[str, int]]] = {
     "groups": _ALL | {"elect": 4},
     "sharing": _ALL | {"elect": 4},
     "keys": _ALL | {"elect": 4, "reassign": 4},
+    "queues": _ALL | {"elect": 8, "reassign": 4},
     "everything": _ALL | MOVES | TOPICS | DISKS,
 }
 UNSAFE: Final[dict[str, dict[str, int]]] = {"losses": _ALL | LOSSES}

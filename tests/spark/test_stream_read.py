@@ -174,6 +174,6 @@ def test_a_stream_survives_a_broker_restart(
 
 
 def _on_port(net: Any, port: int) -> Any:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(net, port=port)

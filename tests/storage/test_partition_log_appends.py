@@ -213,9 +213,9 @@ def test_expired_producers_are_removed_on_request(partition: OpenPartition) -> N
     opened = partition(producer_id_expiration_ms=1000)
     opened.log.append(batch(by=Producing(1, 0, 0)))
 
-    opened.log.expire_producers(NOW + 999)
+    opened.log.producers.expire(NOW + 999, 1000)
     assert opened.log.append(batch(by=Producing(1, 0, 0))).is_duplicate
-    opened.log.expire_producers(NOW + 1000)
+    opened.log.producers.expire(NOW + 1000, 1000)
     assert not opened.log.append(batch(by=Producing(1, 0, 0))).is_duplicate
 
 

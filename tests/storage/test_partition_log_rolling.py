@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from ottla.core.errors import MessageTooLarge
 from ottla.storage.recovery import LastKnown, open_log

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from ottla.core.clock import ManualClock, SteadyClock
 from ottla.storage.retention import delete_expired, expired

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaException
+from msgspec.structs import replace
 
 from ottla.broker.settings import Settings
 from ottla.groups.config import GroupConfig

@@ -43,8 +43,10 @@ def test_a_dead_letter_names_the_field_that_spark_refused_and_a_large_one_is_cut
     with Producer(cluster.servers) as producer:
         producer.send(topic, large, headers=[("trace", b"abc")])
 
-    assert pipelines.run(FILE.format(topic=topic)).state == "finished"
+    said: list[str] = []
+    assert pipelines.run(FILE.format(topic=topic), say=said.append).state == "finished"
 
+    assert said[-1] == f"orders-dead-letters: {len(BAD) + 1} sent to topic {topic}.dead"
     assert [row.qty for row in pipelines.rows()] == [1]
     *small, cut = sorted(read(f"{topic}.dead"), key=lambda record: len(record.value))
     assert {dict(each.headers)["ottla.error"].decode() for each in small} == {reason for _, reason in BAD.values()}

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from obstore.store import MemoryStore
 
-from ottla.spark.pipelines.evolution.rules import Evolution
+from ottla.spark.pipelines.evolution.rules import Evolution, WidenColumn
 from ottla.spark.pipelines.evolution.types import struct_of
 from ottla.spark.pipelines.stores.files import TableBusy
 from ottla.spark.pipelines.stores.object_files import ObjectFiles, StoreFailed, opened_store
@@ -23,6 +23,7 @@ from ottla.spark.pipelines.tables.parquet import ParquetTable
 from ottla.spark.pipelines.tables.staging import BatchId, StagedFile, partition_of, staging_name
 
 COLUMNS = struct_of([("id", "bigint")])
+LONG, INT = pa.int64(), pa.int32()
 
 
 class Killed(Exception):
@@ -43,18 +44,20 @@ class Store(ObjectFiles):
             self.left -= 1
         return super()._done(what, name, request)
 
+    def data(self) -> list[str]:
+        return [each.name for each in self.listed() if not each.name.startswith("_")]
+
     def rows(self) -> list[int]:
         """The rows that a reader of the folder finds."""
-        names = [each.name for each in self.listed() if not each.name.startswith("_")]
-        return sorted(number for name in names for number in pq.read_table(self.source(name))["id"].to_pylist())
+        return sorted(number for name in self.data() for number in pq.read_table(self.source(name))["id"].to_pylist())
 
-    def stage(self, batch: BatchId, *files: list[int]) -> list[StagedFile]:
+    def stage(self, batch: BatchId, *files: list[int], kind: pa.DataType = LONG) -> list[StagedFile]:
         staged = []
         for number, ids in enumerate(files):
             name = f"{batch.prefix}{number}.parquet"
             place = f"{staging_name(batch)}/{name}"
             with self.sink(place) as sink:
-                pq.write_table(pa.table({"id": ids}), sink)
+                pq.write_table(pa.table({"id": pa.array(ids, kind)}), sink)
             staged.append(StagedFile(place, name, len(ids), self.info(place).size, ()))
         return staged
 
@@ -80,6 +83,39 @@ def test_a_commit_interrupted_after_any_request_is_applied_once_when_repeated() 
         ParquetTable(store).tidy(target_file_bytes=1 << 20, orphan_age_s=3600)
         write(store, BatchId("query-one", 1), [3], [4])
         assert store.rows() == [1, 2, 3, 4], lives
+    assert not is_killed
+
+
+def test_a_widening_that_dies_after_any_request_leaves_each_row_once_with_the_wider_type() -> None:
+    wider = Evolution(COLUMNS, (WidenColumn(("id",), "int", "bigint"),))
+
+    def write_wider(store: Store) -> None:
+        table, batch = ParquetTable(store), BatchId("query-one", 2)
+        if not table.has(batch):
+            table.commit(store.stage(batch, [1 << 40]), batch, wider)
+
+    for lives in range(20):
+        store = Store()
+        for number in range(2):
+            batch = BatchId("query-one", number)
+            table = ParquetTable(store)
+            assert not table.has(batch)
+            table.commit(store.stage(batch, [number], kind=INT), batch, Evolution(struct_of([("id", "int")])))
+        store.left = lives
+        is_killed = False
+        try:
+            write_wider(store)
+        except Killed:
+            is_killed = True
+        store.left = 1000
+        # Compacted before the killed one is repeated: files that it replaces must not be merged.
+        ParquetTable(store).tidy(target_file_bytes=1 << 20, orphan_age_s=3600)
+        write_wider(store)
+        assert store.rows() == [0, 1, 1 << 40], lives
+        assert {pq.read_schema(store.source(name)).field("id").type for name in store.data()} == {LONG}
+        found = ParquetTable(store).columns()
+        assert found is not None
+        assert found.columns == COLUMNS
     assert not is_killed
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ottla.core.errors import (
     InvalidPartitions,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
 
 from ottla.core.errors import ApiError, InvalidPartitions, InvalidTopic, TopicAlreadyExists
 from ottla.storage.catalog.acl_filter import AclFilter

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ottla.cli.connecting import Reach
     from ottla.client.admin.admin import Admin
+    from ottla.client.client import Client
     from ottla.client.view import BrokerAddress, PartitionView
 
 STATUS_COLUMNS: Final = ("id", "address", "rack", "controller", "leads", "holds", "lagging", "offline")
@@ -55,16 +56,15 @@ Examples:
 def status(*, reach: Reach, output: str) -> None:
     """Show the leaders, replicas and lag of every node. Exits with 1 if a partition has no leader."""
 
-    async def ask() -> tuple[list[dict[str, Any]], list[str], int, list[str]]:
-        async with reach.client() as client:
-            partitions = await all_partitions(client.admin)
-            about = await client.admin.describe_cluster()
+    async def ask(client: Client) -> tuple[list[dict[str, Any]], list[str], int, list[str]]:
+        partitions = await all_partitions(client.admin)
+        about = await client.admin.describe_cluster()
         leaderless = leaderless_partitions(about.brokers, partitions)
         lagging = sum(map(is_under_replicated, partitions.values()))
         failed = offline_replicas(about.brokers, partitions)
         return status_rows(about.brokers, about.controller_id, partitions), leaderless, lagging, failed
 
-    rows, leaderless, lagging, failed = run(ask())
+    rows, leaderless, lagging, failed = reach.run(ask)
     show_rows(rows, STATUS_COLUMNS, output)
     if lagging and output != "json":
         click.echo(f"{lagging} partitions are under-replicated", err=True)
@@ -164,14 +164,13 @@ def elect(partitions: tuple[str, ...], *, reach: Reach, unclean: bool, yes: bool
     if unclean:
         confirm("Acknowledged records may be lost. Elect anyway?", yes=yes)
 
-    async def ask() -> dict[TopicPartition, BrokerError | None]:
-        async with reach.client() as client:
-            named = await named_partitions(client.admin, partitions) if partitions else None
-            return await client.admin.elect_leaders(named, unclean=unclean)
+    async def ask(client: Client) -> dict[TopicPartition, BrokerError | None]:
+        named = await named_partitions(client.admin, partitions) if partitions else None
+        return await client.admin.elect_leaders(named, unclean=unclean)
 
     outcomes = {
         where: outcome
-        for where, outcome in run(ask()).items()
+        for where, outcome in reach.run(ask).items()
         if outcome is None or outcome.code is not ErrorCode.ELECTION_NOT_NEEDED
     }
     if not outcomes:
@@ -200,24 +199,23 @@ def drain(nodes: tuple[int, ...], *, reach: Reach, undo: bool, yes: bool) -> Non
         return
     names = ", ".join(map(str, nodes))
 
-    async def ask() -> int:
-        async with reach.client() as client:
-            brokers = {each.node_id: each for each in (await client.admin.describe_cluster()).brokers}
-            partitions = await all_partitions(client.admin)
-            check_nodes(nodes, {*brokers, *(node for each in partitions.values() for node in each.replicas)})
-            moves = plan(partitions, brokers, nodes)
-            if moves:
-                confirm(f"Move {len(moves)} partitions away from node {names}?", yes=yes)
-            for node in brokers.keys() & set(nodes):
-                await client.admin.alter_configs(ConfigResource.broker(node), {_DRAINING: "true"})
-            if not moves:
-                return 0
-            outcomes = await client.admin.reassign_partitions(moves)
-            tell_outcomes({where: each for where, each in outcomes.items() if each is not None}, "")
-            await until_nothing_moves(client.admin)
-            return len(moves)
+    async def ask(client: Client) -> int:
+        brokers = {each.node_id: each for each in (await client.admin.describe_cluster()).brokers}
+        partitions = await all_partitions(client.admin)
+        check_nodes(nodes, {*brokers, *(node for each in partitions.values() for node in each.replicas)})
+        moves = plan(partitions, brokers, nodes)
+        if moves:
+            confirm(f"Move {len(moves)} partitions away from node {names}?", yes=yes)
+        for node in brokers.keys() & set(nodes):
+            await client.admin.alter_configs(ConfigResource.broker(node), {_DRAINING: "true"})
+        if not moves:
+            return 0
+        outcomes = await client.admin.reassign_partitions(moves)
+        tell_outcomes({where: each for where, each in outcomes.items() if each is not None}, "")
+        await until_nothing_moves(client.admin)
+        return len(moves)
 
-    moved = run(ask())
+    moved = reach.run(ask)
     click.echo(f"node {names} holds nothing" + (f": {moved} partitions were moved" if moved else ""))
 
 
