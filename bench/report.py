@@ -1,4 +1,4 @@
-"""How a measurement is told: as a ratio against something measured in the same run."""
+"""Reports measurements as ratios against a baseline of the same run."""
 
 from __future__ import annotations
 

@@ -317,8 +317,6 @@ def create_catalog(store: Store) -> str:
             store.commit([Create(CLUSTER, to_json(about)), *folders, *counters])
         except Conflict:
             continue
-        except Disconnected as lost:
-            raise ConfigError(f"ZooKeeper does not respond: {lost}") from lost
     raise ConfigError(f"the ZooKeeper path contains other data than an Ottla cluster: there is no {CLUSTER}")
 
 
