@@ -21,6 +21,7 @@ BENCHES = [
     "idle_connections",
     "clients",
     "rest",
+    "registry",
     "console",
     "queues",
     "dmqp",
