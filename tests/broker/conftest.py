@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 import ottla
 from ottla.broker.settings import Settings

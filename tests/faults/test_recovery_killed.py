@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock

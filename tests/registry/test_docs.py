@@ -41,5 +41,5 @@ def test_every_path_is_on_the_page() -> None:
 
 
 def test_every_setting_is_on_the_page() -> None:
-    for field in SchemaRegistryConfig.__dataclass_fields__:
+    for field in SchemaRegistryConfig.__struct_fields__:
         assert f"`schema_registry.{field}`" in PAGE

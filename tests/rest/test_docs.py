@@ -47,7 +47,7 @@ def test_every_command_of_the_page_works_as_documented(served: HttpBroker, tmp_p
 
 
 def test_every_setting_of_http_is_on_the_page() -> None:
-    for field in HttpConfig.__dataclass_fields__:
+    for field in HttpConfig.__struct_fields__:
         assert f"`http.{field}`" in PAGE
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from msgspec import Struct
 
 from ottla.cli.profiles import DEFAULT_PROFILE, Profile, chosen, merged, profiles
 from ottla.client.security import Security
@@ -69,8 +69,7 @@ _NAMES: Final = ("servers", "tls", "ca_file", "cert_file", "key_file", "sasl", "
 _FILES: Final = ("ca_file", "cert_file", "key_file")
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """A broker and the way to it."""
 
     profile: Profile

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from ottla import __version__
 from ottla.core.closest import closest
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.core.quick_imports import without_garbage_collection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     module: str
     """The module that defines the command, as a function of the command's own name."""
     summary: str
@@ -81,7 +80,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
+        with without_garbage_collection():
+            command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ottla.cli.checks.findings import Finding, note, ok, wrong
 from ottla.cli.checks.ports import hasty_options

@@ -10,6 +10,8 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from ottla.cluster.builtin.file import CatalogFile
 from ottla.cluster.catalog_nodes import data_of, path_of
 from ottla.cluster.nodes import (
@@ -81,7 +83,7 @@ def _make_catalog(folder: Path, under_way: Path, sealer: Sealer | None) -> None:
     catalog = SqliteCatalog.open(folder, sealer, must_be_sealed=keys is not None and keys.has_sealed_catalog)
     try:
         nodes = dict(_nodes(folder, catalog, meta.directory_id))
-        meta_properties.save(folder, replace(meta, cluster_id=catalog.cluster_id))
+        meta_properties.save(folder, structs.replace(meta, cluster_id=catalog.cluster_id))
     finally:
         catalog.close()
     draft = under_way / "draft"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ottla.broker.topology import ANY_ADDRESS
 from ottla.core.errors import ConfigError
@@ -40,8 +42,7 @@ class Logging(NamedTuple):
     style: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerPlan:
+class WorkerPlan(Struct, frozen=True):
     """What a worker is told by its supervisor; the numbers are descriptors that it inherits."""
 
     number: int
@@ -168,7 +169,7 @@ def _with_port(advertised: str, port: int) -> str:
 
 
 def _as_table(listener: ListenerConfig) -> dict[str, Any]:
-    known = {field.name: getattr(listener, field.name) for field in fields(listener)}
+    known = {name: getattr(listener, name) for name in listener.__struct_fields__}
     return {
         name: str(value) if isinstance(value, Path) else value
         for name, value in known.items()

@@ -54,5 +54,16 @@ def to_arrow(kind: Type) -> pa.DataType:
     return pa.type_for_alias(arrow)
 
 
+def with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with these columns, whose types are the same or wider; a column that they lack is null."""
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def arrow_schema(columns: Struct) -> pa.Schema:
     return pa.schema([pa.field(field.name, to_arrow(field.type)) for field in columns.fields])

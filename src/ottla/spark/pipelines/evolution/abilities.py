@@ -22,10 +22,12 @@ class Abilities:
     title: str
     """The kind of table, with its article."""
     can_widen: bool
-    """Change a column to a wider type without rewriting its files."""
+    """Change a column to a wider type."""
     stored_as: Mapping[str, str]
     """Types of Spark that become another type."""
     nested_as_json: bool = False
+    rewrites_to_widen: bool = False
+    """Existing rows are written again with the wider type."""
     why_not_widen: str = ""
     ignores_case: bool = False
     """Of the names of columns."""
