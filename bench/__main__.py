@@ -26,6 +26,7 @@ BENCHES = [
     "idle_connections",
     "clients",
     "rest",
+    "registry",
     "console",
     "queues",
     "dmqp",
