@@ -16,7 +16,7 @@ from ottla.spark.pipelines.loading import parse_pipeline
 from ottla.spark.pipelines.refreshing import Refresher, content_mark
 
 
-def test_a_table_is_looked_at_when_it_is_due_and_told_only_if_it_has_changed() -> None:
+def test_a_table_is_checked_when_due_and_reported_only_if_changed() -> None:
     marks: dict[str, Any] = {"cities": 1, "often": 1, "far": None}
     tables = [
         StaticTable(name="cities", format="csv", refresh_ms=10_000),
@@ -109,7 +109,7 @@ def test_a_running_pipeline_joins_new_records_with_the_new_rows_of_a_table(
     assert [status.state for status in done] == ["stopped"]
 
 
-def test_tables_are_refused_whose_keys_do_not_go_together(tmp_path: Path) -> None:
+def test_contradictory_keys_of_tables_are_refused(tmp_path: Path) -> None:
     text = FILE.format(topic="orders")
     for change, said in (
         (('format = "csv"', 'format = "jdbc"'), "needs url"),

@@ -43,7 +43,7 @@ def check_columns(
 
 
 def unknown_columns(names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """One sentence for each name that is none of the columns, as Spark compares them: without regard to case."""
+    """An error for each name that is not a column; case-insensitive, as in Spark."""
     there = list(columns)
     lower = {column.lower() for column in there}
     return [

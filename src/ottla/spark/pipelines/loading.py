@@ -1,4 +1,4 @@
-"""From the text of a file to a pipeline, or to all that is wrong with it."""
+"""Parses the text of a file into a pipeline, or reports all errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`[step.NAME]`: what becomes of the rows, in SQL or in Python."""
+"""`[step.NAME]`: transformations in SQL or Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipeline would do, for people to read. Rules only."""
+"""A readable description of a pipeline. Pure rules."""
 
 from __future__ import annotations
 

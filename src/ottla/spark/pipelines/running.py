@@ -1,4 +1,4 @@
-"""Running a pipeline: its queries are started, watched, told about and stopped together."""
+"""Runs a pipeline: starts, watches, reports and stops its queries together."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class _Run:
         return seen
 
     def _restart_failed(self) -> None:
-        """What failed may go well from its checkpoint: a worker was lost, the broker away. Not for ever, though."""
+        """Restart a failed query from its checkpoint, a few times: a worker or the broker may have been lost."""
         for query in self._planned:
             running = self._running[query.name]
             failure = running.exception() if not running.isActive else None
