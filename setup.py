@@ -20,7 +20,8 @@ CLIENT = ["producer/accumulator"]
 QUEUE = [] if os.name == "nt" else ["encode", "part_writer"]
 SPARK = ["spark/registry/avro_arrow"]
 # So does the broker, which Windows cannot run.
-BROKER = [] if os.name == "nt" else ["storage/pending_appends", "broker/requests/fast_path"]
+BROKER = [] if os.name == "nt" else ["storage/pending_appends"]
+BROKER += [] if os.name == "nt" else [f"broker/fast_path/{name}" for name in ("wire", "produce", "fetch", "path")]
 
 
 class BuildAllOrNothing(build_ext):

@@ -1,4 +1,4 @@
-"""A small shop's topics and groups: what the pages are looked at with."""
+"""Topics and groups of a small shop, as content for the pages."""
 
 import json
 import struct
@@ -25,10 +25,18 @@ READING_SCHEMA = {
 }
 
 
+_NUMBER = {"name": "number", "type": "long"}
+_NOTE = {"name": "note", "type": "string", "default": ""}
+INVOICE_SCHEMAS = [{"type": "record", "name": "Invoice", "fields": fields} for fields in ([_NUMBER], [_NUMBER, _NOTE])]
+
+
 def fill(http: httpx.Client, bootstrap: str) -> None:
     for name, partitions in (("orders", 3), ("page-views", 4), ("sensor-readings", 1), ("invoices", 1)):
         configs = {"segment.bytes": "1048576"} if name == "page-views" else {}
         answer = http.post("/v1/topics", json={"name": name, "partitions": partitions, "configs": configs})
+        answer.raise_for_status()
+    for schema in INVOICE_SCHEMAS:
+        answer = http.post("/schema-registry/subjects/invoices-value/versions", json={"schema": json.dumps(schema)})
         answer.raise_for_status()
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
     for number in range(ORDERS):
@@ -46,7 +54,7 @@ def fill(http: httpx.Client, bootstrap: str) -> None:
 
 
 def tell_of_pipeline(producer: Producer) -> None:
-    """What a pipeline that was killed last said."""
+    """The last report of a killed pipeline."""
     query = {
         "name": "lake",
         "sink": "delta /lake/orders",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import uvloop
+from msgspec.structs import replace
 
 import ottla
 from ottla.broker import embedded

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 import ottla
 from ottla.broker.settings import Settings

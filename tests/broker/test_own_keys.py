@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 import ottla
 from ottla.broker.config import BrokerConfig

@@ -6,11 +6,11 @@ import re
 import subprocess
 import sys
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec import Struct
 
 from ottla.cli import config as config_command
 from ottla.cli import settings as cli_settings
@@ -18,8 +18,7 @@ from ottla.cli.main import program
 from ottla.core.config import load
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskConfig:
+class DiskConfig(Struct, frozen=True, kw_only=True):
     segment_bytes: int = 1 << 30
     """Roll to a new file.
 

@@ -18,6 +18,7 @@ from ottla.core.errors import ConfigError
 from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus, QueryStatus
 from ottla.spark import link
 from ottla.spark.kafka_settings import client_options
+from ottla.spark.pipelines.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +84,16 @@ def test_errors_have_distinct_exit_codes(call: Any, tmp_path: Path) -> None:
     assert "has no table other" in call("compact", "right.toml", "--sink", "other")[1]
     assert "--every: 'often' is not a valid duration" in call("run", "right.toml", "--every", "often")[1]
     assert "'soon' is not a valid time" in call("backfill", "right.toml", "--from", "soon")[1]
+
+
+def test_a_folder_whose_files_a_running_pipeline_replaces_is_not_compacted(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "grows.toml").write_text(FILE)
+    (tmp_path / "merges.toml").write_text(f"{FILE}compact_every = 10\n")
+    for name, refused in (("grows", ""), ("merges", "ottla: [sink.table]: merges is running and replaces files")):
+        with StateFolder(tmp_path / f"{name}.state").held():
+            code, said = call("compact", f"{name}.toml")
+        assert (code, said.startswith(refused)) == (1 if refused else 0, True)
+    assert call("compact", "merges.toml")[0] == 0
 
 
 def test_the_status_of_pipelines_is_a_table_or_json(call: Any, broker: str) -> None:

@@ -3,11 +3,11 @@
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ottla import Admin, Consumer, Producer, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker

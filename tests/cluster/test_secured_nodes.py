@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from tests.broker.raw_client import RawClient
 from tests.security.certificates import Authority
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from msgspec import Struct
 
 from ottla.core.config import Flag, Settings, load
 from ottla.core.errors import ConfigError
@@ -18,8 +18,7 @@ class Colour(Enum):
     BLUE = "blue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskConfig:
+class DiskConfig(Struct, frozen=True, kw_only=True):
     segment_bytes: int = 1 << 30
     """Roll to a new file
     once this is reached."""
@@ -40,8 +39,7 @@ class DiskConfig:
             raise ValueError("index_bytes must not be larger than segment_bytes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoorConfig:
+class DoorConfig(Struct, frozen=True, kw_only=True):
     port: int = 9092
     names: tuple[str, ...] = ()
     colour: Colour = Colour.RED
@@ -54,7 +52,7 @@ class DoorConfig:
             raise ValueError(f"admin_password {self.admin_password} is too easy")
 
 
-SECTIONS: dict[str, type] = {"log": DiskConfig, "server": DoorConfig}
+SECTIONS: dict[str, type[Struct]] = {"log": DiskConfig, "server": DoorConfig}
 
 
 def write(folder: Path, text: str | bytes) -> Path:

@@ -140,7 +140,7 @@ def test_a_class_without_source_has_no_documentation() -> None:
 def test_loading_defaults_imports_nothing_that_only_errors_and_files_need() -> None:
     program = (
         "import sys, ottla.core.config as c; c.load({});"
-        "print(*{'difflib', 'msgspec', 'tomllib', 'asyncio', 'socket'}.intersection(sys.modules))"
+        "print(*{'dataclasses', 'difflib', 'tomllib', 'asyncio', 'socket'}.intersection(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

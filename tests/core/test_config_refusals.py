@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 from tests.core.configuring import SECTIONS, DiskConfig, refusal, source_of, write
 
 from ottla.core.config import Flag, load
@@ -178,12 +178,10 @@ def test_variables_of_other_programs_are_ignored() -> None:
 
 
 def test_two_settings_that_share_a_variable_are_a_programming_error() -> None:
-    @dataclass(frozen=True)
-    class Deep:
+    class Deep(Struct, frozen=True):
         log_segment_bytes: int = 0
 
-    @dataclass(frozen=True)
-    class Shallow:
+    class Shallow(Struct, frozen=True):
         segment_bytes: int = 0
 
     with pytest.raises(ValueError, match="share one environment variable"):
@@ -229,8 +227,7 @@ def test_a_file_full_of_unknown_keys_is_cut_short_and_refused_quickly(tmp_path: 
 
 
 def test_contradictory_defaults_are_a_programming_error() -> None:
-    @dataclass(frozen=True)
-    class Broken:
+    class Broken(Struct, frozen=True):
         a: int = 1
 
         def __post_init__(self) -> None:
@@ -241,8 +238,7 @@ def test_contradictory_defaults_are_a_programming_error() -> None:
 
 
 def test_an_error_that_names_no_field_names_all_given_sources() -> None:
-    @dataclass(frozen=True)
-    class Fussy:
+    class Fussy(Struct, frozen=True):
         a: int = 1
         b: int = 1
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def in_memory(tmp_path: Path) -> Iterator[Path]:
-    """A folder for thousands of small files: in memory where that is possible, else an ordinary one."""
+    """A folder for thousands of small files: in memory if possible, otherwise on disk."""
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(tmpfs(tmp_path / "memory", "512m"))
@@ -25,7 +25,7 @@ def in_memory(tmp_path: Path) -> Iterator[Path]:
 
 
 class Told(logging.Handler):
-    """What an operator would read in the log. (pytest's own fixture keeps what thousands of rounds say.)"""
+    """The log lines that an operator would read. (pytest's fixture would keep those of thousands of rounds.)"""
 
     def __init__(self) -> None:
         super().__init__()

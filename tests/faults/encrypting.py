@@ -1,4 +1,4 @@
-"""A data folder that is encrypted."""
+"""An encrypted data folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TWO_KEYS = KeyRing({1: b"1" * 32, 2: b"2" * 32}, rewrite_below=2)
 
 
 class EncryptedDataDir(DataDir):
-    """Made and used like any other; all topics have the same id."""
+    """Created and used like any other; all topics have the same id."""
 
     ring = ONE_KEY
 
@@ -36,6 +36,6 @@ class EncryptedDataDir(DataDir):
 
 
 class RotatedDataDir(EncryptedDataDir):
-    """The same with a key more, which takes the place of the other."""
+    """The same folder with an additional key, which replaces the other."""
 
     ring = TWO_KEYS

@@ -1,4 +1,4 @@
-"""Disks that fail: system calls that return an error for files of a certain name, and a device that really does."""
+"""Failing disks: system calls that return an error for certain files, and a device that really fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_NAME = ("open", "unlink", "rename", "replace", "truncate")
 
 @contextmanager
 def failing(call: str, name: str, times: int = 1, code: int = errno.EIO) -> Iterator[list[str]]:
-    """Let a system call fail for files whose path ends with `name`; what it was refused for is in the list."""
+    """Make a system call fail for files whose path ends with `name`; yields the list of affected paths."""
     refused: list[str] = []
     really = getattr(os, call)
 
@@ -39,8 +39,10 @@ def failing(call: str, name: str, times: int = 1, code: int = errno.EIO) -> Iter
 
 
 class FailingDevice:
-    """A file system on a disk whose own storage can run out: then what the kernel took cannot be written, and it says
-    so to whoever calls fsync next."""
+    """A file system on a thin disk: once its storage runs out, the kernel cannot write dirty pages.
+
+    It reports that to the next fsync.
+    """
 
     def __init__(self, folder: Path, backing: Path) -> None:
         self.folder = folder

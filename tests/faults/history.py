@@ -1,7 +1,7 @@
-"""What a writer has done to its partitions, as far as it could tell before it was killed, and what must be left of it.
+"""What a writer reported before it was killed, and what recovery must find.
 
-A writer says what it is about to do and then that it has done it; between the two lines it may die. What it has done
-must be there afterwards. What it was about to do may have happened or not, but not by half.
+A writer reports each action before and after it; it may be killed in between. Completed actions must be found
+afterwards. A started action may have happened or not, but not partially.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Batch(NamedTuple):
-    """A batch as it was sent; None is a transaction's end marker, which the log makes."""
+    """A batch as it was sent; None is an end marker, which the log creates."""
 
     data: bytes | None
     base_offset: int
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
 
 class Partition:
-    """One partition as it should be: its batches, where it starts, and what was about to happen to it."""
+    """The expected state of one partition: its batches, its start, and the action in progress."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -61,7 +61,7 @@ class Partition:
         match event["did"]:
             case "append":
                 assert about is not None
-                assert event["base"] == self.next_offset, "an offset was given out twice, or left out"
+                assert event["base"] == self.next_offset, "an offset was assigned twice, or skipped"
                 self.batches.append(Batch(sent_data(about), event["base"], event["last"]))
             case "truncate":
                 self.batches = [batch for batch in self.batches if batch.base_offset < event["next"]]
@@ -76,7 +76,7 @@ class Partition:
         self.batches = [batch for batch in self.batches if batch.last_offset >= offset]
 
     def must_be(self, log: PartitionLog) -> None:
-        """Hold a recovered log against this, and from now on go by what was found."""
+        """Compare a recovered log with this state, and continue from what was found."""
         found = read_all(log)
         about, self.pending = self.pending or {}, None
         if about.get("about") == "delete" and not found:
@@ -93,7 +93,7 @@ class Partition:
         assert_same(found[: len(expected)], expected)
         extra = found[len(expected) :]
         if extra:
-            assert about.get("about") == "append", f"{log!r} has {len(extra)} batches that nobody sent"
+            assert about.get("about") == "append", f"{log!r} has {len(extra)} batches that were never sent"
             assert len(extra) == 1
             unsure = Batch(sent_data(about), expected[-1].last_offset + 1 if expected else log.start_offset, -1)
             unsure = unsure._replace(last_offset=extra[0].last_offset)
@@ -115,7 +115,7 @@ def assert_same(found: list[Read], expected: list[Batch]) -> None:
 
 
 def assert_transactions(found: list[Read], log: PartitionLog) -> None:
-    """The transaction index must say what the markers in the log say."""
+    """The transaction index must match the markers in the log."""
     begun: dict[int, int] = {}
     aborted = []
     unsure_until = log.start_offset
@@ -125,7 +125,7 @@ def assert_transactions(found: list[Read], log: PartitionLog) -> None:
             marker = read_end_marker(read.data)
             first = begun.pop(header.producer_id, None)
             if unsure_until == log.start_offset > 0:
-                # It may have begun before the start of the log, so that its first offset cannot be seen.
+                # It may have started before the log start, so that its first offset is unknown.
                 unsure_until = read.base_offset
             elif marker and not marker.is_commit and first is not None:
                 aborted.append((header.producer_id, first, read.base_offset))
@@ -151,7 +151,7 @@ class History:
         return self.partitions.setdefault(TopicPartition(topic, int(number)), Partition())
 
     def learn(self, lines: Iterable[bytes]) -> None:
-        """Take in a writer's report."""
+        """Apply a writer's report."""
         for line in lines:
             event = json.loads(line)
             partition = self.partition(event["at"])

@@ -1,4 +1,4 @@
-"""Processes that really die: forked from the test, killed with SIGKILL from outside or by their own hand."""
+"""Forked processes that are killed with SIGKILL, by the test or by themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHANGING_CALLS = ("pwrite", "rename", "replace", "ftruncate", "truncate", "fsyn
 
 
 def fork(work: Callable[[], None]) -> int:
-    """Run `work` in a separate process; its number."""
+    """Run `work` in a forked process; returns its pid."""
     with warnings.catch_warnings():
         # Libraries that other tests have loaded may run threads; the child does not need them.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -38,7 +38,7 @@ def fork(work: Callable[[], None]) -> int:
 
 
 def wait(pid: int) -> int:
-    """How a process ended: its exit code, or minus the signal that killed it."""
+    """Exit code of a process, or minus the signal that killed it."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -51,7 +51,7 @@ def die() -> None:
 
 
 def kill_at(number: int, moment: Moment, note: Callable[[str], object] = lambda _: None) -> None:
-    """Kill this process at its n-th system call that changes anything on disk, counted from 1.
+    """Kill this process at its n-th system call that modifies the disk, counted from 1.
 
     A write is "torn" if half of its bytes are written. `note` gets the name of each such call.
     """

@@ -1,4 +1,4 @@
-"""Batches and folders for the fault tests, and what is read back from them."""
+"""Batches and folders for the fault tests, and reading them back."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 NOW = ManualClock().now_ms()
 ROUNDS = float(os.environ.get("FAULT_ROUNDS", "1"))
-"""How many times the usual number of random rounds to run: FAULT_ROUNDS=10 takes ten times as long."""
+"""Multiplier of random rounds: FAULT_ROUNDS=10 takes ten times as long."""
 PLACED_BYTES = 16
 """A log writes the base offset and the leader epoch into the first bytes of a batch; the rest stays as it was sent."""
 
 
 class Read(NamedTuple):
-    """A batch as a consumer gets it."""
+    """A batch as a consumer receives it."""
 
     base_offset: int
     last_offset: int
@@ -67,7 +67,7 @@ def split(data: bytes | memoryview) -> Iterator[Read]:
 
 
 def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[Read]:
-    """What a consumer gets that begins at the start; each batch must follow the one before it."""
+    """All batches from the start; each must follow the previous one."""
     found: list[Read] = []
     offset = log.start_offset
     while data := log.read(offset, max_bytes):
@@ -80,7 +80,7 @@ def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[Read]:
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
-    """Everything in a folder, by name: what kind of file it is and what is in it."""
+    """The contents of a folder: type and bytes of each file by name."""
     found = {}
     for path in sorted(folder.rglob("*")):
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
@@ -89,7 +89,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
 
 
 def leave(data_dir: DataDir) -> None:
-    """Let go of a data folder as a process does that is killed: nothing is written."""
+    """Release a data folder like a killed process: nothing is written."""
     for log in data_dir.logs.values():
         log.abandon()
     data_dir._files.close()
@@ -97,7 +97,7 @@ def leave(data_dir: DataDir) -> None:
 
 
 class Kept:
-    """The files of a folder as they were, to be put back after each experiment."""
+    """A copy of the files of a folder, to restore after each experiment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

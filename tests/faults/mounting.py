@@ -1,4 +1,4 @@
-"""File systems of our own, where the tests may make them."""
+"""Temporary file systems, where the tests are allowed to mount them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CLONE_NEWNS = 0x00020000
 
 
 class CannotMount(Exception):
-    """The message says what is missing."""
+    """The message names the missing requirement."""
 
 
 @cache
 def _keep_mounts_to_ourselves() -> None:
-    """However this process ends, what it mounts goes with it, and nobody else sees it."""
+    """Use a private mount namespace: mounts disappear with this process and are invisible to others."""
     if os.geteuid() != 0:
         raise CannotMount("mounting a file system needs root")
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
@@ -38,7 +38,7 @@ def mount(*options: str) -> None:
 
 @contextmanager
 def mounted(folder: Path, *options: str) -> Iterator[Path]:
-    """Something mounted on this folder; `options` are those of mount(8) and what is to be mounted."""
+    """Mount on this folder; `options` are those of mount(8), including the source."""
     _keep_mounts_to_ourselves()
     folder.mkdir()
     mount(*options, str(folder))

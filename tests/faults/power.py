@@ -1,8 +1,8 @@
-"""A disk that forgets: what is written is recorded, and then laid out again as a power cut may have left it.
+"""A simulated disk: records all writes, and reproduces states that a power cut may leave.
 
-What counts as durable is what POSIX promises and no more. A file's bytes are, once that file has been synced; its name
-is, once its folder has been synced. Of what came later each page of a file may be in any state it has been in since,
-its length too, and of the changes to a folder the first few may have been kept: file systems journal them in order.
+Only what POSIX promises counts as durable: a file's bytes once the file is synced, its name once its folder is synced.
+After that, each page of a file (and its length) may be in any state since the last sync, and a prefix of the changes to
+a folder may survive, since file systems journal them in order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class File:
         self.states.append((now, content))
 
     def possible(self, now: int, chance: random.Random) -> bytes:
-        """What may be left of it."""
+        """A possible state after a power cut."""
         until = max((time for time in self.synced if time <= now), default=0)
         past = [content for time, content in self.states if time <= until]
         since = [past[-1] if past else b"", *(content for time, content in self.states if until < time <= now)]
@@ -63,7 +63,7 @@ class Folder:
         self.states.append((now, entries))
 
     def lay_out(self, now: int, chance: random.Random, target: Path) -> None:
-        """Make a real folder of what may be left of this one."""
+        """Create a real folder in a possible state after a power cut."""
         until = max((time for time in self.synced if time <= now), default=0)
         past = [entries for time, entries in self.states if time <= until]
         since = [past[-1], *(entries for time, entries in self.states if until < time <= now)]
@@ -76,7 +76,7 @@ class Folder:
 
 
 class Recorder:
-    """Everything that is done to the files below a folder, one change after the other."""
+    """Records every change to the files below a folder."""
 
     def __init__(self, root: Path) -> None:
         self.now = 0
@@ -100,7 +100,7 @@ class Recorder:
         self.root.lay_out(now, chance, target)
 
     def _find(self, path: Any) -> tuple[Folder, str]:
-        """The folder that a file is in, and the file's name there."""
+        """The parent folder of a file, and its name."""
         *above, name = Path(path).relative_to(self._path).parts or ("",)
         folder = self.root
         for part in above:
@@ -117,7 +117,7 @@ class Recorder:
         self.now += 1
         return self.now
 
-    # The system calls, each under its own name
+    # System calls, by name
 
     def open(self, path: Any, flags: int, *args: Any, **options: Any) -> int:
         fd: int = self._really["open"](path, flags, *args, **options)

@@ -1,6 +1,6 @@
-"""Every single bit of a log is flipped in turn, in old segments and in the active one.
+"""Flip every bit of a log in turn, in old segments and in the active one.
 
-Outcome, by where the bit is:
+Expected outcome by position of the bit:
 
 - checksum, what it covers, magic, length or base offset: that batch is never served. After a clean stop, or below the
   recovery point, every other batch still is, the log keeps its end, and whoever wants the damaged one is told. Above
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 BATCHES = 5
 ACTIVE = 3
-"""Two batches in the first segment, one in the second, and from this one on they are in the active segment."""
+"""Two batches in the first segment, one in the second; from this index on they are in the active segment."""
 EPOCH = range(12, 16)
 NEW_BATCH = b"new"
 
 
 class Rot(NamedTuple):
-    """A flipped bit: in which batch, and in which of its bytes."""
+    """A flipped bit: its batch and byte."""
 
     number: int
     byte: int
 
 
 class Specimen:
-    """A log of three segments in a separate folder, to be damaged and opened again and again."""
+    """A log of three segments in a separate folder, damaged and reopened repeatedly."""
 
     def __init__(self, folder: Path, interval: int) -> None:
         self.config = LogConfig(segment_bytes=1024, index_interval_bytes=interval)
@@ -68,7 +68,7 @@ class Specimen:
         return open_log(self.kept.folder, self.config, ManualClock(), self.files, known)
 
     def each_bit(self) -> list[tuple[str, int, Rot]]:
-        """Every bit there is: its file, its place in there, and what it belongs to."""
+        """Every bit: file, position, and the batch and field that it belongs to."""
         bits = []
         number = 0
         for name, data in sorted(self.kept.files.items()):
@@ -90,7 +90,7 @@ def flip(data: bytes, bit: int) -> bytes:
 
 
 def read_one(log: PartitionLog, offset: int, max_bytes: int) -> list[Read] | None:
-    """What a reader gets at this offset; None is the error that says it is damaged."""
+    """The batch read at this offset; None for the corruption error."""
     try:
         return list(split(log.read(offset, max_bytes)))
     except CorruptMessage:

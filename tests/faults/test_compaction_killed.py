@@ -1,6 +1,6 @@
-"""The process is killed at every system call of a compaction.
+"""Kill the process at every system call of a compaction.
 
-Outcome: the last record of each key is there, at its offset with its value, and compaction can be done again.
+Expected: the last record of each key keeps its offset and value, and compaction can run again.
 """
 
 from __future__ import annotations

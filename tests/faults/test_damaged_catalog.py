@@ -1,4 +1,4 @@
-"""A damaged catalog: the start says what is wrong and what to do, and doing that brings back every record."""
+"""A damaged catalog: the start-up error says what to do, and doing it restores every record."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def consumed(servers: str, count: int) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("how", ["flipped", "truncated", "emptied"])
-def test_a_start_with_a_damaged_catalog_says_what_to_do_and_that_brings_back_all_records(
-    tmp_path: Path, how: str
-) -> None:
+def test_the_remedy_for_a_damaged_catalog_restores_all_records(tmp_path: Path, how: str) -> None:
     data, aside = tmp_path / "data", tmp_path / "aside"
     with ottla.Broker(data) as broker:
         produce(broker.bootstrap_servers, b"first")
@@ -67,7 +65,7 @@ def test_a_start_with_a_damaged_catalog_says_what_to_do_and_that_brings_back_all
     for file in data.glob("catalog.sqlite*"):
         file.rename(aside / file.name)
     with ottla.Broker(data) as broker:
-        # Under ids that the logs do not know, or its first batch would be taken for a repeated one.
+        # With new producer ids, or its first batch would be treated as a duplicate.
         produce(broker.bootstrap_servers, b"third")
         produce(broker.bootstrap_servers, b"fourth", **{"transactional.id": "billing"})
         assert consumed(broker.bootstrap_servers, 4) == [b"first", b"second", b"third", b"fourth"]

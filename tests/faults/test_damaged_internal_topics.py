@@ -1,4 +1,4 @@
-"""A broker whose internal topics are damaged: it starts, serves what is whole, and forgets nothing silently."""
+"""Damaged internal topics: the broker starts, serves intact state, and loses nothing silently."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def serving(folder: Path) -> Iterator[Serving]:
 
 
 def written(folder: Path) -> None:
-    """Records, committed offsets, transactions and acknowledgements of share groups."""
+    """Write records, committed offsets, transactions and share group acknowledgements."""
     with serving(folder) as server:
         client = server.client
         topic_id = create_topic(client, "orders")
@@ -118,7 +118,7 @@ def committed(client: RawClient) -> tuple[int, int]:
 
 
 def errors_of(client: RawClient, topic: str) -> list[int]:
-    """What is answered for what this internal topic holds."""
+    """Error codes of requests for the state in this internal topic."""
     if topic == OFFSETS:
         found = client.ask(FindCoordinatorRequest(key="readers", key_type=0), 3).error_code
         listed = client.ask(ListGroupsRequest(states_filter=(), types_filter=())).error_code
@@ -135,14 +135,12 @@ def errors_of(client: RawClient, topic: str) -> list[int]:
 
 @pytest.mark.parametrize("how", ["flipped", "truncated"])
 @pytest.mark.parametrize("topic", [OFFSETS, TRANSACTIONS, SHARES])
-def test_other_topics_are_served_and_what_is_damaged_is_told_until_it_is_repaired(
-    tmp_path: Path, topic: str, how: str
-) -> None:
+def test_other_topics_are_served_and_damage_is_reported_until_repaired(tmp_path: Path, topic: str, how: str) -> None:
     folder = tmp_path / "data"
     written(folder)
     damage(folder, topic, how)
 
-    for _ in range(2):  # a restart does not make it forgotten
+    for _ in range(2):  # a restart does not clear the error
         with serving(folder) as server:
             assert values(server.client) > 0
             produce(server.client, "orders", b"more")

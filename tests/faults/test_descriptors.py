@@ -1,4 +1,4 @@
-"""The process runs out of file descriptors.
+"""Exhausted file descriptors.
 
 Outcome: what needs a new one is refused with a storage error that says so; what has one goes on. Nothing is lost, no
 descriptor leaks, and once there are some again everything works, without a restart.
@@ -34,7 +34,7 @@ CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200)
 
 @contextmanager
 def descriptors_left(count: int) -> Iterator[None]:
-    """Let this process open this many more files, and no more."""
+    """Limit this process to this many more open files."""
     taken = []
     try:
         while True:
@@ -50,7 +50,7 @@ def descriptors_left(count: int) -> Iterator[None]:
 
 
 def close_all_files() -> None:
-    """Let a forked process begin without those that other tests have left open."""
+    """Close the files that other tests left open, in a forked process."""
     os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
@@ -83,7 +83,7 @@ def use(data_dir: DataDir, sent: list[bytes], refused: list[str], number: int) -
     attempt(lambda: data_dir.open_partition(TopicPartition("new", number), CONFIG), refused)
 
 
-def test_new_work_is_refused_old_work_goes_on_and_all_works_again_later(tmp_path: Path) -> None:
+def test_without_descriptors_open_logs_are_served_and_everything_recovers_later(tmp_path: Path) -> None:
     def work() -> None:
         close_all_files()
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))

@@ -1,4 +1,4 @@
-"""The disk fails: fsync, write, read, rename or unlink return EIO.
+"""Disk errors: fsync, write, read, rename or unlink return EIO.
 
 Outcome: a failed fsync or write takes that partition offline, with a line that cannot be overlooked; nothing is
 acknowledged that may not be durable, and no later fsync is believed. A failed read fails that read. Other
@@ -78,7 +78,7 @@ def assert_goes_on(log: PartitionLog) -> None:
 
 
 def open_after(data_dir: DataDir) -> PartitionLog:
-    """Stop, and start again."""
+    """Close and reopen."""
     data_dir.close()
     assert not (data_dir.path / CLEAN_SHUTDOWN).exists()
     data_dir.__init__(data_dir.path, ManualClock())  # type: ignore[misc]
@@ -103,8 +103,8 @@ def test_a_failed_fsync_takes_the_partition_offline_and_acknowledges_nothing(dat
     assert_goes_on(log)
 
 
-def test_a_flush_that_succeeds_beside_one_that_fails_is_not_believed(data_dir: DataDir) -> None:
-    """The kernel reports an error to one of them only."""
+def test_a_flush_that_succeeds_beside_a_failing_one_is_not_trusted(data_dir: DataDir) -> None:
+    """The kernel reports an error only once."""
     log = data_dir.logs[AT]
     log.append(batch(b"first"))
     first = log.begin_flush()
@@ -117,14 +117,14 @@ def test_a_flush_that_succeeds_beside_one_that_fails_is_not_believed(data_dir: D
     second.run()
     assert second.error is None
     log.finish_flush(second)
-    assert log.acknowledged_offset == 3, "what the first one has to sync is not known to be durable yet"
+    assert log.acknowledged_offset == 3, "the segment of the first flush is not durable yet"
     with pytest.raises(StorageError):
         log.finish_flush(first)
     assert log.acknowledged_offset == 3
 
 
-def test_a_flush_is_believed_only_once_those_before_it_are(data_dir: DataDir) -> None:
-    """The first one also covers a segment that the second one does not."""
+def test_a_flush_counts_only_after_earlier_ones(data_dir: DataDir) -> None:
+    """The first also covers a segment that the second does not."""
     log = data_dir.logs[AT]
     for _ in range(12):
         log.append(batch(b"x" * 200))
@@ -141,7 +141,7 @@ def test_a_flush_is_believed_only_once_those_before_it_are(data_dir: DataDir) ->
     assert log.acknowledged_offset == log.next_offset
 
 
-def test_a_flush_begun_before_a_truncation_does_not_vouch_for_what_came_after(data_dir: DataDir) -> None:
+def test_a_flush_started_before_a_truncation_does_not_cover_later_records(data_dir: DataDir) -> None:
     log = data_dir.logs[AT]
     log.append(batch(b"old"))
     flush = log.begin_flush()
@@ -154,7 +154,7 @@ def test_a_flush_begun_before_a_truncation_does_not_vouch_for_what_came_after(da
     assert log.acknowledged_offset == 2
 
 
-def test_a_truncation_forgets_no_unsynced_segment(data_dir: DataDir) -> None:
+def test_a_truncation_keeps_track_of_unsynced_segments(data_dir: DataDir) -> None:
     log = data_dir.logs[AT]
     while len(log.segments) < 4:
         log.append(batch(b"x" * 200))
@@ -164,7 +164,7 @@ def test_a_truncation_forgets_no_unsynced_segment(data_dir: DataDir) -> None:
         log.flush()
 
 
-def test_segments_that_retention_takes_need_no_flush(data_dir: DataDir) -> None:
+def test_segments_deleted_by_retention_need_no_flush(data_dir: DataDir) -> None:
     log = data_dir.logs[AT]
     while len(log.segments) < 4:
         log.append(batch(b"x" * 200))
@@ -275,7 +275,7 @@ def test_retention_that_cannot_rename_tries_again(data_dir: DataDir) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_a_checkpoint_that_cannot_be_written_is_an_error_of_its_own(data_dir: DataDir, code: int) -> None:
+def test_a_checkpoint_that_cannot_be_written_is_a_separate_error(data_dir: DataDir, code: int) -> None:
     with failing("fsync", "checkpoint.tmp", code=code), pytest.raises(ApiError, match="writing checkpoints"):
         data_dir.checkpoint()
     for log in data_dir.logs.values():
@@ -283,8 +283,8 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_of_its_own(data_dir: Da
     data_dir.checkpoint()
 
 
-def test_a_device_that_really_fails(tmp_path: Path, told: Told) -> None:
-    """The kernel takes the bytes and cannot write them: fsync is the first to know."""
+def test_a_failed_fsync_of_a_real_device_takes_the_partition_offline(tmp_path: Path, told: Told) -> None:
+    """The kernel accepts the bytes but cannot write them: fsync is the first to fail."""
     try:
         with failing_device(tmp_path) as device:
             data_dir = DataDir(device.folder / "data", ManualClock())
@@ -317,8 +317,8 @@ def test_a_device_that_really_fails(tmp_path: Path, told: Told) -> None:
 
 
 @pytest.mark.parametrize("name", ["orders-0/00000000000000000000.txnindex", "/orders-0"])
-def test_what_a_flush_covers_includes_a_new_transaction_index(data_dir: DataDir, name: str) -> None:
-    """Without it, or its name in the folder, records of an aborted transaction would be taken for committed."""
+def test_a_flush_includes_a_new_transaction_index(data_dir: DataDir, name: str) -> None:
+    """Without it, or its name in the folder, aborted records would be read as committed."""
     log = data_dir.logs[AT]
     log.append(batch(by=Producer(1, 0, 0, is_transactional=True)))
     log.flush()

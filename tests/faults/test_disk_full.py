@@ -1,4 +1,4 @@
-"""The disk is full: a real, small file system; and the other ways in which there is no room.
+"""Full disks: a real, small file system, and other limits.
 
 Outcome: what does not fit is refused with a storage error, half-written bytes are taken back, everything that was
 acknowledged can be read all the time, and once there is room again appending goes on without a restart.
@@ -39,7 +39,7 @@ PAGE = 4096
 
 
 class Disk:
-    """A small disk, and a file on it that takes up what room is left."""
+    """A small disk, and a file that fills it."""
 
     def __init__(self, folder: Path) -> None:
         self.data = folder / "data"
@@ -70,7 +70,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 class Client:
-    """An idempotent producer that repeats what was refused, and remembers what was not."""
+    """An idempotent producer that retries refused batches and remembers accepted ones."""
 
     def __init__(self) -> None:
         self.acknowledged: list[bytes] = []
@@ -90,7 +90,7 @@ class Client:
 
     def check(self, log: PartitionLog) -> None:
         assert [read.sent for read in read_all(log)] == self.acknowledged
-        # No byte of what was refused is left behind.
+        # No byte of refused batches is left behind.
         assert [segment.path.stat().st_size for segment in log.segments] == [segment.size for segment in log.segments]
 
 
@@ -98,7 +98,7 @@ def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_appends_are_refused_reads_go_on_and_freed_space_is_used_without_a_restart(disk: Disk) -> None:
+def test_on_a_full_disk_appends_fail_reads_work_and_freed_space_is_used(disk: Disk) -> None:
     client = Client()
     data_dir = DataDir(disk.data, ManualClock())
     log = data_dir.open_partition(AT, CONFIG)
@@ -120,8 +120,8 @@ def test_appends_are_refused_reads_go_on_and_freed_space_is_used_without_a_resta
 
 
 @pytest.mark.parametrize("size", [50, 1500])
-def test_wherever_the_room_ends_nothing_is_lost_or_torn(disk: Disk, size: int) -> None:
-    """From no page left to enough for all: it ends in batches, in indexes, in snapshots and between two segments."""
+def test_nothing_is_lost_or_torn_wherever_the_space_ends(disk: Disk, size: int) -> None:
+    """From no free page to enough for all: the space ends in batches, indexes, snapshots and between segments."""
     refused = []
     for pages in range(24):
         client = Client()
@@ -133,7 +133,7 @@ def test_wherever_the_room_ends_nothing_is_lost_or_torn(disk: Disk, size: int) -
         disk.fill(pages)
         before = open_descriptors()
         for number in range(60):
-            # What does not fit may be followed by something smaller that does.
+            # A batch that does not fit may be followed by a smaller one that does.
             client.send(log, size * (number % 5))
         assert open_descriptors() <= before + 1, "descriptors were lost"
         client.check(log)
@@ -172,7 +172,7 @@ def test_a_stop_on_a_full_disk_is_not_clean_and_loses_nothing(disk: Disk, told: 
     assert (disk.data / CLEAN_SHUTDOWN).exists()
 
 
-def test_a_checkpoint_that_finds_no_room_leaves_the_old_one(disk: Disk) -> None:
+def test_a_checkpoint_without_space_keeps_the_old_one(disk: Disk) -> None:
     data_dir = DataDir(disk.data, ManualClock())
     log = data_dir.open_partition(AT, CONFIG)
     log.append(batch())
@@ -203,7 +203,7 @@ def tear_the_end(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [lose_indexes, tear_the_end])
-def test_a_start_on_a_full_disk_serves_what_is_there(disk: Disk, damage: Callable[[Path], None], told: Told) -> None:
+def test_a_start_on_a_full_disk_serves_existing_records(disk: Disk, damage: Callable[[Path], None], told: Told) -> None:
     client = Client()
     data_dir = DataDir(disk.data, ManualClock())
     log = data_dir.open_partition(AT, CONFIG)
@@ -228,8 +228,8 @@ def test_a_start_on_a_full_disk_serves_what_is_there(disk: Disk, damage: Callabl
     leave(data_dir)
 
 
-def test_a_limit_on_the_size_of_files_refuses_and_passes(tmp_path: Path) -> None:
-    """EFBIG, really: the process may not write files of more than 8 KiB."""
+def test_a_file_size_limit_refuses_appends_until_lifted(tmp_path: Path) -> None:
+    """A real EFBIG: the process may not write files larger than 8 KiB."""
 
     def work() -> None:
         client = Client()
@@ -249,7 +249,7 @@ def test_a_limit_on_the_size_of_files_refuses_and_passes(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("code", [errno.EDQUOT, errno.ENOSPC])
-def test_a_write_that_stops_half_way_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_a_partial_write_is_rolled_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     client = Client()
     data_dir = DataDir(tmp_path / "data", ManualClock())
     log = data_dir.open_partition(AT, CONFIG)

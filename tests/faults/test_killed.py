@@ -1,4 +1,4 @@
-"""The process is killed with SIGKILL: at random times under load, and at every single system call of a script.
+"""SIGKILL at random times under load, and at every system call of a script.
 
 Outcome: every acknowledged batch is there at its offset with its bytes, offsets have no gaps, a batch that was not
 acknowledged is there as a whole or not at all, the start does not go back, and a producer that repeats its last
@@ -36,7 +36,7 @@ RANDOM_KILLS = int(120 * ROUNDS)
 
 
 def collect(reading: int, until: float) -> bytes:
-    """What comes through a pipe until a time, or until it is closed."""
+    """Read a pipe until a deadline, or until it is closed."""
     received = b""
     while (left := until - time.monotonic()) > 0 and select.select([reading], [], [], left)[0]:
         data = os.read(reading, 1 << 16)
@@ -51,7 +51,7 @@ def whole_lines(received: bytes) -> list[bytes]:
 
 
 def run_reporting(work: Callable[[Callable[[bytes], object]], None], life_s: float) -> tuple[list[bytes], int]:
-    """Run `work` in a process that is killed after this time; what it reported, and how it ended."""
+    """Run `work` in a process that is killed after this time; returns its report and exit status."""
     reading, writing = os.pipe()
     pid = fork(lambda: work(lambda line: os.write(writing, line)))
     os.close(writing)
@@ -73,7 +73,7 @@ def open_again(folder: Path, kind: type[DataDir]) -> DataDir:
 
 
 def hold_to(history: History, folder: Path, kind: type[DataDir] = DataDir, *, is_left: bool) -> None:
-    """Recover, compare, and let each producer repeat what it sent last and send its next batch."""
+    """Recover, compare, and let each producer resend its last batches and send its next one."""
     data_dir = open_again(folder, kind)
     history.must_be(data_dir)
     for at, log in data_dir.logs.items():
@@ -93,7 +93,7 @@ def hold_to(history: History, folder: Path, kind: type[DataDir] = DataDir, *, is
 
 
 def assert_goes_on(history: History, data_dir: DataDir) -> None:
-    """Appending works after every recovery, for producers with a past as for others."""
+    """Appending works after every recovery, for known and new producers."""
     reported: list[bytes] = []
     writer = Writer.__new__(Writer)
     writer.data_dir, writer.report, writer.config = data_dir, reported.append, CONFIG
@@ -118,12 +118,12 @@ def test_a_writer_killed_hundreds_of_times_loses_nothing(tmp_path: Path, kind: t
         assert status == KILLED
         history.learn(lines)
         hold_to(history, tmp_path, kind, is_left=number % 2 == 0)
-    assert history.acknowledged > 5 * kills, "so few appends that the kills prove nothing"
+    assert history.acknowledged > 5 * kills, "too few appends for the kills to prove anything"
 
 
 @pytest.fixture
 def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kill does not lose what the kernel has, so nothing depends on fsync; it still counts as a system call."""
+    """A kill does not lose the page cache, so fsync is skipped; it still counts as a system call."""
     monkeypatch.setattr(os, "fsync", os.fstat)
 
 
@@ -144,7 +144,7 @@ def test_a_writer_killed_at_every_system_call_loses_nothing(in_memory: Path) -> 
 
 
 def list_calls(folder: Path) -> list[str]:
-    """The system calls of the script that change anything, by name."""
+    """The modifying system calls of the script, by name."""
     reading, writing = os.pipe()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Looks at thousands of partitions, with few descriptors."""
+"""Describing thousands of partitions with few file descriptors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = 7_000
 WRITTEN = 1_500
-"""As many have a folder and records, more than there are descriptors."""
+"""This many have a folder and records, more than there are descriptors."""
 AT_ONCE = 100
 FEW = 1_024
 PATIENCE_S = 60
@@ -73,7 +73,7 @@ def produce(server: Serving, partitions: range) -> None:
     assert {each.error_code for each in answer.partition_responses} == {ErrorCode.NONE}
 
 
-def test_all_partitions_are_shown_without_opening_their_files(tmp_path: Path) -> None:
+def test_all_partitions_are_described_without_opening_their_files(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
         with RawClient(server.kafka) as client:
             create_topic(client, "many", PARTITIONS)

@@ -1,4 +1,4 @@
-"""The process is stopped and goes on; the wall clock jumps.
+"""Paused processes and wall clock jumps.
 
 Outcome: a pause changes nothing. Retention and the expiry of producers go by a clock that does not jump, so neither
 deletes what is young; timestamps follow the topic's policy, and lookups find them in whatever order they came.
@@ -61,7 +61,7 @@ def test_a_writer_stopped_again_and_again_and_then_killed_loses_nothing(tmp_path
 
 
 class Station:
-    """A log, the clock on the wall, and the one that retention goes by."""
+    """A log, the wall clock, and the clock used by retention."""
 
     def __init__(self, folder: Path, **settings: object) -> None:
         self.clock = ManualClock()
@@ -78,7 +78,7 @@ class Station:
         now_ms = self.steady.now_ms()
         for path in delete_expired(self.log, now_ms):
             path.unlink()
-        self.log.expire_producers(now_ms)
+        self.log.producers.expire(now_ms, self.log.config.producer_id_expiration_ms)
 
 
 @pytest.fixture(params=["CreateTime", "LogAppendTime"])
@@ -91,7 +91,7 @@ def station(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Station]
 
 
 @JUMPS
-def test_retention_keeps_what_is_young_and_takes_what_is_old(station: Station, jump_ms: int) -> None:
+def test_retention_keeps_young_segments_and_deletes_old_ones(station: Station, jump_ms: int) -> None:
     station.fill(3)
     young = station.log.next_offset
     station.clock.set_wall_clock(NOW + jump_ms)
@@ -124,7 +124,7 @@ def test_records_stamped_while_the_clock_was_wrong_are_found_and_kept(station: S
     station.clean_up()
     found = [read.base_offset for read in read_all(station.log)]
     assert found[-1] == right
-    # Only records that themselves claim to be a year old may have gone, with their segment.
+    # Only records with timestamps a year old may be deleted, with their segment.
     assert found[0] == 0 or jump_ms < 0
 
 
@@ -145,7 +145,7 @@ def test_producers_are_not_forgotten_when_the_clock_jumps(tmp_path: Path, jump_m
 
 
 def test_a_clock_that_is_behind_refuses_timestamps_from_the_future_until_it_is_set(tmp_path: Path) -> None:
-    """As Apache Kafka does: `message.timestamp.after.max.ms` is held against the broker's clock."""
+    """As in Apache Kafka: `message.timestamp.after.max.ms` is relative to the broker's clock."""
     station = Station(tmp_path / "data")
     station.clock.set_wall_clock(NOW - YEAR_MS)
     with pytest.raises(InvalidTimestamp, match="in the future"):
@@ -155,7 +155,7 @@ def test_a_clock_that_is_behind_refuses_timestamps_from_the_future_until_it_is_s
     station.data_dir.close()
 
 
-def test_stamped_by_the_log_is_stamped_by_its_clock(tmp_path: Path) -> None:
+def test_log_append_time_uses_the_logs_clock(tmp_path: Path) -> None:
     station = Station(tmp_path / "data", message_timestamp_type="LogAppendTime")
     stamps = []
     for jump_ms in (0, YEAR_MS, 5, -YEAR_MS, 10):

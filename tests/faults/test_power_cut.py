@@ -1,4 +1,4 @@
-"""The power fails: of what was not synced, anything may be left.
+"""Power cuts: unsynced data may be in any state.
 
 Outcome: with `flush = "ack"` nothing that was acknowledged is lost. Under every policy what is found is a clean prefix
 of what was appended: whole batches in order, from the start to some point, and at least to the last flush. The start
@@ -38,7 +38,7 @@ STEPS = 150
 
 
 class Moment(NamedTuple):
-    """What was true of a partition from a certain change on, and what was about to happen to it."""
+    """The state of a partition from a certain change on, and the action in progress."""
 
     time: int
     batches: list[Batch]
@@ -48,7 +48,7 @@ class Moment(NamedTuple):
 
 
 class Past:
-    """All that has been true of a partition."""
+    """All states of a partition over time."""
 
     def __init__(self) -> None:
         self.moments = [Moment(0, [], 0, 0, {})]
@@ -58,9 +58,9 @@ class Past:
 
 
 class CarefulWriter(Writer):
-    """A writer that acknowledges what the flush policy allows, and notes what was true at each change to the disk.
+    """A writer that acknowledges by the flush policy, and records the state at each change to the disk.
 
-    Its flushes run when they are waited for, since threads would make a different recording each time.
+    Its flushes run when awaited, because threads would make recordings differ.
     """
 
     weights = (60, 8, 10, 8, 3, 8, 2, 6, 2)
@@ -94,7 +94,7 @@ class CarefulWriter(Writer):
             self.flushes.append((self.data_dir.logs[at], flush, None))  # type: ignore[arg-type]
 
     def finish_flushes(self) -> None:
-        # Not in the order in which they began: each runs in a separate thread.
+        # Not in the order of their start: each runs in a separate thread.
         for log, flush, _ in reversed(self.flushes):
             flush.run()
             log.finish_flush(flush)
@@ -103,7 +103,7 @@ class CarefulWriter(Writer):
         self.flushes.clear()
 
     def remove(self, doomed: Path) -> None:
-        """Leave it: whether deleted files are still there makes no difference to anybody."""
+        """Ignore: leftover deleted files make no difference."""
 
     def reopen(self) -> None:
         super().reopen()
@@ -112,7 +112,7 @@ class CarefulWriter(Writer):
 
 
 def assert_clean_prefix(past: Past, time: int, log: PartitionLog) -> None:
-    """What was durable is there, with its bytes, and what else there is follows it without a gap."""
+    """Durable batches are there unchanged, and any others follow without a gap."""
     moment = past.at(time)
     about_to = moment.about.get("about")
     found = read_all(log)
@@ -125,7 +125,7 @@ def assert_clean_prefix(past: Past, time: int, log: PartitionLog) -> None:
     expected = [batch for batch in moment.batches if batch.last_offset >= log.start_offset]
     assert_same(found[: len(expected)], expected[: len(found)])
     for extra in found[len(expected) :]:
-        # What was being appended when the power failed may be there, too; nothing else.
+        # The batch being appended at the power cut may be there, too; nothing else.
         assert about_to == "append"
         assert Batch(sent_data(moment.about), extra.base_offset, extra.last_offset).is_at(extra)
         assert len(found) == len(expected) + 1
@@ -134,7 +134,7 @@ def assert_clean_prefix(past: Past, time: int, log: PartitionLog) -> None:
 
 
 def assert_usable(log: PartitionLog) -> None:
-    """Producers are where their last batches say, and appending goes on."""
+    """Producer states match their last batches, and appending works."""
     found = read_all(log)
     assert_transactions(found, log)
     headers = [(read_header(read.data), read) for read in found]
@@ -175,7 +175,7 @@ def record(folder: Path, flush: FlushPolicy, seed: int) -> tuple[Recorder, Caref
 
 @pytest.mark.usefixtures("no_waiting_for_the_disk")
 @pytest.mark.parametrize(("flush", "seed"), [("ack", 0), ("ack", 1), ("ack", 2), ("interval", 3), ("os", 4)])
-def test_what_is_durable_survives_and_nothing_is_mixed_up(in_memory: Path, flush: FlushPolicy, seed: int) -> None:
+def test_durable_batches_survive_and_the_log_is_a_clean_prefix(in_memory: Path, flush: FlushPolicy, seed: int) -> None:
     recorder, writer = record(in_memory / "recorded", flush, seed)
     chance = random.Random(seed)
     for state in range(STATES):

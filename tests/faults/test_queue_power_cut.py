@@ -1,4 +1,4 @@
-"""The power fails under a file queue.
+"""Power cuts under a file queue.
 
 Outcome: with `fsync = "push"` every message whose push has returned is there, in order, and nothing counts as damaged;
 with "batch" at least those up to the last sync.
@@ -38,7 +38,7 @@ def recorder(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def push_some(recorder: Recorder, folder: Path, fsync: Fsync, chance: random.Random) -> tuple[list[bytes], list[int]]:
-    """What was pushed, and when each message was on the disk by what was promised."""
+    """The pushed messages, and when each was promised to be on disk."""
     pushed: list[bytes] = []
     times: list[int] = []
     with recorder.recording():
@@ -59,7 +59,7 @@ def push_some(recorder: Recorder, folder: Path, fsync: Fsync, chance: random.Ran
 
 
 @pytest.mark.parametrize("fsync", ["push", "batch"])
-def test_what_was_synced_is_there_after_a_power_cut(
+def test_synced_messages_survive_a_power_cut(
     recorder: Recorder, in_memory: Path, monkeypatch: pytest.MonkeyPatch, fsync: Fsync
 ) -> None:
     chance = random.Random(f"power {fsync}")

@@ -1,4 +1,4 @@
-"""Recovery itself is killed, at every system call that changes anything, and then runs again.
+"""Kill recovery at every modifying system call, and run it again.
 
 Outcome: the same log as if it had not been interrupted.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from tests.storage.making import offset_for_timestamp
 
 from ottla.core.clock import ManualClock
@@ -86,7 +86,7 @@ DAMAGES = [
 
 
 def state(log: PartitionLog) -> object:
-    """All that can be known of a log from outside."""
+    """The externally visible state of a log."""
     producers = [
         (number, known.epoch, list(known.batches)[-1:], known.transaction_start)
         for number, known in sorted(log.producers.producers.items())
@@ -116,13 +116,13 @@ def recover(folder: Path, config: LogConfig, kind: type[DataDir]) -> object:
     ("damage", "policy", "kind"),
     [
         *((damage, "delete", DataDir) for damage in DAMAGES),
-        # In a compacted log gaps are nothing unusual, so it has to be cut in the right order.
+        # A compacted log may have gaps, so it must be truncated in the right order.
         (damage_the_second_segment, "compact", DataDir),
         (damage_the_second_segment, "delete", EncryptedDataDir),
         (lose_all_indexes, "delete", EncryptedDataDir),
     ],
 )
-def test_recovery_killed_at_every_system_call_ends_as_if_it_had_not_been(
+def test_a_killed_recovery_ends_in_the_same_state_as_an_uninterrupted_one(
     in_memory: Path, damage: Callable[[Path], None], policy: CleanupPolicy, kind: type[DataDir]
 ) -> None:
     config = replace(CONFIG, cleanup_policy=policy)

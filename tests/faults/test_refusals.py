@@ -1,4 +1,4 @@
-"""What cannot be used is refused: in one sentence, with nothing changed."""
+"""Unusable data folders are refused with a one-line error, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def assert_refused(folder: Path, *words: str) -> None:
     assert before == (fingerprint(folder) if folder.is_dir() else None)
 
 
-def test_somebody_elses_folder_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("Chapter 1")
     (tmp_path / "pictures").mkdir()
     assert_refused(tmp_path, "not a data folder", "pictures")
@@ -57,7 +57,7 @@ def test_a_folder_of_another_format_is_refused(tmp_path: Path, version: str) -> 
 
 
 @pytest.mark.parametrize("contents", [b"", b"\xff\xfe\x00", b"version=1\n", b"no equals sign", bytes(100)])
-def test_a_folder_that_does_not_say_whose_it_is_is_refused(tmp_path: Path, contents: bytes) -> None:
+def test_a_folder_without_an_identity_is_refused(tmp_path: Path, contents: bytes) -> None:
     (written(tmp_path / "data") / "meta.properties").write_bytes(contents)
     assert_refused(tmp_path / "data", "meta.properties")
 
@@ -69,7 +69,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path) -> None:
-    """By a user who may only read it; root may write anywhere."""
+    """As a user with read access only; root may write anywhere."""
     folder = written(tmp_path / "data")
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
@@ -100,7 +100,7 @@ def assert_cannot_be_made(folder: Path) -> None:
         DataDir(folder, ManualClock())
 
 
-def test_a_folder_in_use_is_refused_and_names_who_uses_it_until_that_process_is_killed(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused_with_the_pid_until_that_process_is_killed(tmp_path: Path) -> None:
     folder = written(tmp_path / "data")
     reading, writing = os.pipe()
 

@@ -1,4 +1,4 @@
-"""Encrypting a log anew is killed, at every system call that changes anything, and the broker starts again.
+"""Kill the re-encryption of a log at every modifying system call, and restart the broker.
 
 Outcome: the same records, whatever key each segment has by then; what is left to do is done in the end, and then
 nothing is left of the old key, nor of what was not encrypted.
@@ -63,7 +63,7 @@ def rewrite(folder: Path) -> object:
 
 
 @pytest.mark.parametrize("kind", [DataDir, EncryptedDataDir])
-def test_killed_at_every_system_call_it_loses_nothing_and_is_done_in_the_end(
+def test_a_killed_re_encryption_loses_nothing_and_is_completed(
     in_memory: Path, monkeypatch: pytest.MonkeyPatch, kind: type[DataDir]
 ) -> None:
     monkeypatch.setattr(os, "fsync", os.fstat)
@@ -81,7 +81,7 @@ def test_killed_at_every_system_call_it_loses_nothing_and_is_done_in_the_end(
 
         status = run(work)
         assert rewrite(folder) == before
-        # Nobody needs the old key any more, and nothing that is plain is let in.
+        # The old key is no longer needed, and plaintext is refused.
         data_dir = NewKeyAlone(folder, ManualClock())
         assert (read_all(log := data_dir.open_partition(AT, CONFIG)), log.aborted_transactions(0, 100)) == before
         leave(data_dir)

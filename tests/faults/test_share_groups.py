@@ -1,4 +1,4 @@
-"""Random work of a share group while the broker is killed: nothing settled comes again, and nothing else is lost.
+"""Random operations of a share group with broker kills: settled records are not redelivered, and no others are lost.
 
 SHARE_ROUNDS makes it longer, SHARE_SEED another.
 """
@@ -28,7 +28,7 @@ PAST_MS: Final = 1000
 
 
 class Queue:
-    """A topic, a share group, and the truth about each record."""
+    """A topic, a share group, and the expected state of each record."""
 
     def __init__(self, server: Server, pick: random.Random) -> None:
         self._server = server
@@ -48,7 +48,7 @@ class Queue:
             self.topic_id = create_topic(client, "t")
 
     def work(self, steps: int) -> None:
-        """Two members take turns, until the broker dies under them."""
+        """Two members take turns until the broker is killed."""
         clients = [RawClient(self._server.address) for _ in range(2)]
         try:
             members = [ShareMember(client, "g", "t", self.topic_id) for client in clients]
@@ -70,7 +70,7 @@ class Queue:
         self.take(member, self._pick.randint(1, 6))
 
     def take(self, member: ShareMember, most: int, *kinds: int) -> int:
-        """Acknowledge some of what is given."""
+        """Acknowledge some of the acquired records."""
         got = member.fetch(max_records=most)
         assert not self.settled.keys() & set(got.offsets), "settled, and delivered again"
         for offset, value in got.values.items():
@@ -91,13 +91,13 @@ class Queue:
             got = member.fetch(max_records=1)
             if got.offsets:
                 self.unheard.update(got.offsets)
-                # Without a wait for the answer: it may be written, or not.
+                # Without waiting for the response: it may be written or not.
                 member.send_fetch(acks=[(got.offsets[0], got.offsets[0], [ACCEPT])], wait_ms=0)
             self._server.restart("kill")
 
 
 @pytest.mark.timeout(60 + 20 * ROUNDS)
-def test_whatever_is_killed_what_is_settled_stays_so_and_the_rest_comes_again(tmp_path: Path) -> None:
+def test_after_kills_settled_records_stay_settled_and_the_rest_is_redelivered(tmp_path: Path) -> None:
     pick = random.Random(SEED)
     with Server(tmp_path / "data") as server:
         queue = Queue(server, pick)

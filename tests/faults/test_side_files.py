@@ -1,4 +1,4 @@
-"""Every file beside the segments is deleted, cut at each length, overwritten, exchanged or replaced by a folder.
+"""Side files are deleted, truncated at each length, overwritten, swapped or replaced by a folder.
 
 Outcome: the same answers as before, to reads as to questions about timestamps, and nothing young is deleted. What is
 wrong is found out when it is used and rebuilt from the log. What has no second copy is lost, as in Apache Kafka: a log
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 AT = TopicPartition("orders", 0)
 CONFIG = LogConfig(segment_bytes=1024, index_interval_bytes=150, retention_ms=1000)
 TOPIC_ID = TopicId.parse("g44z2k4uQeCBfVXVsQ5aTQ")
-# In no order, so that the newest record of a segment is not its last.
+# Unordered, so that the newest record of a segment is not its last.
 TIMES = [NOW + ms for ms in (5, 60, 20, 30, 10, 40, 90, 55, 70, 100, 80, 150, 120, 130, 200, 140, 110, 115, 190, 180)]
 START = 2
 
 
 class Answers(NamedTuple):
-    """All that a client can ask a log."""
+    """All queries that a client can make."""
 
     batches: list[Read]
     single_reads: list[Read]
@@ -65,7 +65,7 @@ def answers(log: PartitionLog) -> Answers:
 
 
 def young(folder: Path) -> int:
-    """How many records are left when everything older than the third segment's newest record may go."""
+    """The number of records left when retention deletes everything older than the third segment's newest record."""
     with DataDir(folder, ManualClock()) as data_dir:
         log = data_dir.open_partition(AT, CONFIG)
         delete_expired(log, NOW + 1000 + 125)
@@ -120,7 +120,7 @@ def do(damage: Damage, path: Path) -> None:
 
 
 def each_damage(original: Path, working: Path, names: list[str], *, is_clean: bool) -> Iterator[tuple[str, Path]]:
-    """A copy of the folder for each way of damaging each of these files, and what was done to it."""
+    """A copy of the folder for each kind of damage to each file, with a description."""
     chance = random.Random(4)
     for name in names:
         for damage in damages(original / name, chance):
@@ -160,7 +160,9 @@ WAYS = pytest.mark.parametrize("is_clean", [True, False], ids=["after a clean st
     ],
     ids=["offset index", "time index", "files of the partition", "checkpoints"],
 )
-def test_the_answers_stay_the_same(original: Path, in_memory: Path, patterns: tuple[str, ...], is_clean: bool) -> None:
+def test_damaged_side_files_do_not_change_results(
+    original: Path, in_memory: Path, patterns: tuple[str, ...], is_clean: bool
+) -> None:
     shutil.copytree(original, in_memory / "expected")
     expected = ask(in_memory / "expected")
     assert len(expected.aborted) == 5
@@ -169,7 +171,7 @@ def test_the_answers_stay_the_same(original: Path, in_memory: Path, patterns: tu
 
 
 @WAYS
-def test_a_wrong_time_index_deletes_nothing_young(original: Path, in_memory: Path, is_clean: bool) -> None:
+def test_a_wrong_time_index_does_not_delete_young_records(original: Path, in_memory: Path, is_clean: bool) -> None:
     shutil.copytree(original, in_memory / "expected")
     expected = young(in_memory / "expected")
     assert expected > START
@@ -179,7 +181,7 @@ def test_a_wrong_time_index_deletes_nothing_young(original: Path, in_memory: Pat
 
 
 @WAYS
-def test_producers_are_known_again_without_their_snapshots(original: Path, in_memory: Path, is_clean: bool) -> None:
+def test_producer_states_are_rebuilt_without_snapshots(original: Path, in_memory: Path, is_clean: bool) -> None:
     shutil.copytree(original, in_memory / "expected")
     expected = ask(in_memory / "expected")
     for what, folder in each_damage(
@@ -198,7 +200,7 @@ def test_a_wrong_transaction_index_is_rebuilt(original: Path, in_memory: Path, i
         assert ask(folder) == expected, what
 
 
-def test_a_lost_start_is_the_start_of_the_first_segment(original: Path, in_memory: Path) -> None:
+def test_a_lost_log_start_offset_becomes_the_start_of_the_first_segment(original: Path, in_memory: Path) -> None:
     names = ["log-start-offset-checkpoint"]
     starts = set()
     for _, folder in each_damage(original, in_memory / "data", names, is_clean=True):

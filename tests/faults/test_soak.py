@@ -1,4 +1,4 @@
-"""The soak, shortly; and that it would notice what it looks for."""
+"""A short soak test, and tests of its checks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check(acks: list[Ack], found: list[Stored], *, may_expire: bool = False) -> 
 
 
 @pytest.mark.timeout(180)
-def test_a_short_soak_with_restarts_breaks_no_promise(tmp_path: Path) -> None:
+def test_a_short_soak_with_restarts_finds_no_violation(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.soak", "--seconds", "20", "--seed", "3", "--folder", str(tmp_path)]
     done = subprocess.run(
         command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=170, check=False
@@ -82,7 +82,7 @@ def test_records_out_of_order_are_noticed(producer: str) -> None:
     assert check([], stored(0, 2, 1, producer=producer)).violations
 
 
-def test_topics_are_held_against_what_was_answered() -> None:
+def test_topics_are_compared_with_acknowledged_operations() -> None:
     promised = {"made": True, "deleted": False, "unsure": None}
     assert check_topics(promised, {"made": 2}, {"made": 2}) == []
     assert check_topics(promised, {"made": 3}, {"made": 2})

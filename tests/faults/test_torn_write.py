@@ -1,4 +1,4 @@
-"""The last write is torn: the file ends within it, or it ends in bytes that were never written.
+"""Torn last writes: the file ends inside a batch, or in bytes that were never written.
 
 Outcome: the log ends with the last whole batch. The rest is kept aside and reported, appending goes on, and a
 producer may send the batch again.
@@ -73,7 +73,7 @@ def test_the_log_ends_with_the_last_whole_batch(kept: Kept, tear: Callable[[byte
     for at in range(torn_at, len(whole)):
         torn = tear(whole, at)
         if torn == whole:
-            continue  # it ends in the very bytes that were not written
+            continue  # it happens to end in the bytes that were not written
         kept.put_back(**{name: torn})
         told.clear()
         log = open_again(kept.folder, files)
@@ -91,8 +91,8 @@ def test_the_log_ends_with_the_last_whole_batch(kept: Kept, tear: Callable[[byte
     files.close()
 
 
-def test_producer_snapshots_from_behind_the_cut_go_with_it(in_memory: Path) -> None:
-    """Others would get their offsets, and it would be taken for a snapshot of those."""
+def test_producer_snapshots_after_the_truncation_are_deleted(in_memory: Path) -> None:
+    """Their offsets are reused, and they would be mistaken for snapshots of the new records."""
     folder, files = in_memory / "orders-0", OpenFiles()
     log = open_again(folder, files)
     for sequence in range(4):

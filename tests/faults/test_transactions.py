@@ -1,4 +1,4 @@
-"""Random transactional work while the broker is killed: nothing aborted is seen, nothing committed is lost or torn.
+"""Random transactions with broker kills: aborted records stay invisible, committed ones are not lost or torn.
 
 TRANSACTION_ROUNDS makes it longer, TRANSACTION_SEED another.
 """
@@ -33,7 +33,7 @@ STEPS = 120
 
 
 @pytest.mark.timeout(60 + 20 * ROUNDS)
-def test_whatever_is_killed_each_transaction_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_transactions_are_atomic_despite_kills(tmp_path: Path) -> None:
     pick = random.Random(SEED)
     with Server(tmp_path / "data") as server:
         with RawClient(server.address) as client:
@@ -86,7 +86,7 @@ def _of(found: list[bytes | None], key: bytes) -> list[bytes]:
 
 
 def _check_progress(address: str, worker: Worker, seen: dict[int, list[bytes | None]]) -> None:
-    """The group is where the last transaction took it whose records are there."""
+    """The group's offset is that of the last transaction whose records are visible."""
     moved = [
         story.moved_to
         for story in worker.stories

@@ -1,4 +1,4 @@
-"""Random transactions of several producers, with faults, and the truth about each: what a checker needs to know."""
+"""Random transactions of several producers with faults, and their known outcomes for the checker."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Story:
     number: int
     fate: Fate = Fate.OPEN
     written: dict[int, list[bytes]] = field(default_factory=dict)
-    """By partition, what was acknowledged."""
+    """Acknowledged values by partition."""
     moved_to: int | None = None
-    """Where it takes its group."""
+    """The offset to which it moves its group."""
 
     def next_value(self) -> bytes:
         count = sum(map(len, self.written.values()))
@@ -50,7 +50,7 @@ class Story:
 
 
 class Worker:
-    """A transactional id and its producer, which is sometimes replaced by a new one without noticing."""
+    """A transactional id and its producer, which is sometimes replaced without its knowledge."""
 
     def __init__(self, server: Server, name: str, flow: str, pick: random.Random) -> None:
         self.name = name
@@ -63,14 +63,14 @@ class Worker:
         self._story: Story | None = None
 
     def step(self) -> None:
-        """Do something; a broker that is gone is met again with the next step."""
+        """Do one step; a lost connection is reopened by the next step."""
         try:
             self._step()
         except _LOST:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """The broker is gone, or its answers are not wanted."""
+        """Close the connection: the broker is gone, or its responses are ignored."""
         if self._client is not None:
             self._client.close()
         self._client = self._producer = None
@@ -131,7 +131,7 @@ class Worker:
             self._fenced()
 
     def _fenced(self) -> None:
-        """Its time was up, and its coordinator has aborted it."""
+        """The transaction timed out, and its coordinator has aborted it."""
         self.hang_up()
 
     def _take_over(self, zombie: Transactional) -> None:
@@ -141,13 +141,13 @@ class Worker:
         assert zombie.end(is_commit=True) != ErrorCode.NONE
 
     def settle(self) -> None:
-        """Let nothing be open."""
+        """End the open transaction, if any."""
         self.hang_up()
         self._started()
         self.hang_up()
 
     def commit_unheard(self, server: Server) -> None:
-        """Ask for a commit and kill the broker before the answer is read."""
+        """Request a commit, and kill the broker before the response is read."""
         from ottla.wire.messages.end_txn import EndTxnRequest
 
         story, producer = self._story, self._producer

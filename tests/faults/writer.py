@@ -1,4 +1,4 @@
-"""A writer that reports what it does, so that its parent can hold it to it after its death."""
+"""A writer that reports its actions, so that its parent can check them after the kill."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLAIN, IDEMPOTENT, TRANSACTIONAL = -1, 7, 8
 
 class Writer:
     weights = (300, 12, 20, 8, 4, 4, 3, 1, 1)
-    """How often to do each of the things in `go_on`."""
+    """Weights of the actions in `go_on`."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Writer:
         self.open()
 
     def go_on(self, chance: random.Random) -> None:
-        """Do something, mostly append."""
+        """Do one random action, mostly an append."""
         at = chance.choice(PARTITIONS)
         log = self.data_dir.logs[at]
         offset = chance.randint(log.start_offset, log.next_offset)
@@ -159,7 +159,7 @@ class Writer:
 
 
 def next_of(log: PartitionLog, producer_id: int) -> Producer:
-    """What a producer puts into its next batch, by what the log knows of it."""
+    """A producer's next epoch and sequence, according to the log."""
     if producer_id == PLAIN:
         return Producer()
     known = log.producers.producers.get(producer_id)
@@ -168,7 +168,7 @@ def next_of(log: PartitionLog, producer_id: int) -> Producer:
 
 
 def follow_script(writer: Writer) -> None:
-    """Everything that changes files, once and in order."""
+    """Every modifying action once, in order."""
     first, second, _ = PARTITIONS
     for number in range(3):
         writer.append(first, b"%d" % number * 300, 2, IDEMPOTENT)

@@ -1,7 +1,7 @@
-"""A group in which things happen in one line each, and the actions that are expected of it.
+"""A group with one-line operations, and its expected actions.
 
-A request's token is the name of who sent it. The n-th id that is handed out ends in n, so the first three members
-to come are ann-1, bob-2 and cyd-3.
+A request's token is the name of its sender. The n-th member id ends in n, so the first three members are ann-1, bob-2
+and cyd-3.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TOPIC_READ = "read"
 
 
 def subscription(*topics: str) -> bytes:
-    """What a consumer tells its leader: version 1, the topics, no user data, nothing owned."""
+    """A consumer's subscription: version 1, the topics, no user data, no owned partitions."""
     names = b"".join(len(topic.encode()).to_bytes(2) + topic.encode() for topic in topics)
     return b"\x00\x01" + len(topics).to_bytes(4) + names + b"\xff\xff\xff\xff" + bytes(4)
 
@@ -63,7 +63,7 @@ def uuids() -> Callable[[], str]:
 
 
 class Topics:
-    """Topics that tests create and delete."""
+    """A mutable set of topics."""
 
     def __init__(self, partitions: Mapping[str, int] = NO_TOPICS) -> None:
         self.version = 0
@@ -124,7 +124,7 @@ def sync_request(member_id: str, generation: int, **fields: Any) -> SyncGroupReq
 
 
 class Room:
-    """One group, and how members talk to it."""
+    """One group, and requests of its members."""
 
     def __init__(self, group: ClassicGroup | None = None, **settings: int) -> None:
         config = GroupConfig(min_session_timeout_ms=1000, **settings)
@@ -148,12 +148,12 @@ class Room:
         return self.group.leave(request, Caller("leaver", 5), now)
 
     def leave_alone(self, member_id: str, *, now: int = 0) -> list[Action]:
-        """As clients did that knew of no batches."""
+        """Leave as older clients do, without a batch."""
         request = LeaveGroupRequest(group_id="g", member_id=member_id)
         return self.group.leave(request, Caller("leaver", 2), now)
 
     def with_two(self, **fields: Any) -> Room:
-        """Ann, who leads, and Bob, in generation 2, which is stable. All at time 0."""
+        """A stable group in generation 2 with Ann as leader and Bob, at time 0."""
         self.join("ann", **fields)
         self.join("bob", **fields)
         self.join("ann", ANN, **fields)
@@ -162,7 +162,7 @@ class Room:
         return self
 
     def with_static_two(self, **fields: Any) -> Room:
-        """The same two, as the instances ann and bob, so that their ids are the same."""
+        """The same two as static members ann and bob, with the same ids."""
         self.join("ann", group_instance_id="ann", version=5, **fields)
         self.join("bob", group_instance_id="bob", version=5, **fields)
         self.join("ann", ANN, group_instance_id="ann", version=5, **fields)
@@ -172,7 +172,7 @@ class Room:
 
 
 def seats(*member_ids: str, metadata: bytes = READS, **instances: str) -> tuple[JoinGroupResponseMember, ...]:
-    """Members as their leader is told of them; `ann="ann"` says that ann-… is the instance ann."""
+    """Members as sent to the leader; `ann="ann"` means that ann-… is the instance ann."""
     return tuple(
         JoinGroupResponseMember(
             member_id=each, group_instance_id=instances.get(each.partition("-")[0]), metadata=metadata

@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit them, and when they go."""
+"""Committed offsets: who may commit, and when they expire."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def with_ann(office: Office) -> Office:
 # ── Committing ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_is_committed_before_it_is_written_down() -> None:
+def test_a_commit_takes_effect_only_after_it_is_written() -> None:
     office = Office()
     response, actions = office.groups.offsets.commit(committing((0, 5), (1, 6), metadata="note"), 9, 100)
     assert errors(response) == [ErrorCode.NONE, ErrorCode.NONE]
@@ -93,7 +93,7 @@ def test_nothing_is_committed_before_it_is_written_down() -> None:
     assert office.groups.offsets.all("g") == {READ: value, TopicPartition(TOPIC_READ, 1): other}
 
 
-def test_answers_come_in_the_order_of_the_request_with_name_and_id() -> None:
+def test_responses_keep_the_order_of_the_request_with_name_and_id() -> None:
     office = Office()
     response, _ = office.groups.offsets.commit(committing((3, 1), (1, 1), topic_id=ONE_ID), 10, 0)
     [topic] = response.topics
@@ -113,13 +113,13 @@ def test_no_metadata_is_empty_metadata() -> None:
     ("metadata", "error"),
     [("x" * 4096, ErrorCode.NONE), ("ö" * 4096, ErrorCode.NONE), ("x" * 4097, ErrorCode.OFFSET_METADATA_TOO_LARGE)],
 )
-def test_metadata_may_have_so_many_characters(metadata: str, error: ErrorCode) -> None:
+def test_the_length_of_metadata_is_limited(metadata: str, error: ErrorCode) -> None:
     office = Office()
     assert commit(office, committing((0, 5), metadata=metadata)) == [error]
     assert bool(office.log) == (error is ErrorCode.NONE)
 
 
-def test_one_note_that_is_too_long_does_not_spoil_the_others() -> None:
+def test_metadata_that_is_too_long_does_not_affect_the_other_partitions() -> None:
     office = Office()
     request = OffsetCommitRequest(
         group_id="g",
@@ -136,7 +136,7 @@ def test_one_note_that_is_too_long_does_not_spoil_the_others() -> None:
 # ── Who may commit ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_without_members_anybody_may_commit() -> None:
+def test_without_members_any_client_may_commit() -> None:
     office = Office()
     assert commit(office, committing((0, 5))) == [ErrorCode.NONE]
     assert commit(office, committing((0, 6))) == [ErrorCode.NONE]
@@ -145,7 +145,7 @@ def test_without_members_anybody_may_commit() -> None:
 
 
 @pytest.mark.parametrize(("version", "error"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
-def test_a_member_of_a_group_that_does_not_exist_may_not(version: int, error: ErrorCode) -> None:
+def test_a_member_of_an_unknown_group_may_not_commit(version: int, error: ErrorCode) -> None:
     office = Office()
     assert commit(office, committing((0, 5), **by("ann-1", 1)), version=version) == [error]
     assert office.names == set()
@@ -173,7 +173,7 @@ def test_only_members_of_a_stable_group_may_commit_and_in_their_generation(
     assert (office.groups.offsets.get("g", READ) is not None) == (error is ErrorCode.NONE)
 
 
-def test_a_fenced_instance_may_not() -> None:
+def test_a_fenced_instance_may_not_commit() -> None:
     office = Office()
     office.join("g", group_instance_id="A", version=5)
     office.sync("g", "A-1")
@@ -182,26 +182,26 @@ def test_a_fenced_instance_may_not() -> None:
     assert commit(office, committing((0, 5), **by("A-2", 1, "A"))) == [ErrorCode.NONE]
 
 
-def test_members_may_commit_what_they_had_read_before_they_join_again() -> None:
+def test_members_may_commit_during_a_rebalance_before_they_rejoin() -> None:
     office = with_ann(Office())
     office.join("g", "bob")
     assert commit(office, committing((0, 5), **by("ann-1", 1))) == [ErrorCode.NONE]
 
 
-def test_members_may_not_commit_before_they_know_what_is_theirs() -> None:
+def test_members_may_not_commit_before_they_have_an_assignment() -> None:
     office = Office()
     office.join("g")
     assert commit(office, committing((0, 5), **by("ann-1", 1))) == [ErrorCode.REBALANCE_IN_PROGRESS]
 
 
-def test_once_all_have_left_their_generation_is_over() -> None:
+def test_after_all_members_left_their_generation_is_illegal() -> None:
     office = with_ann(Office())
     office.leave("g", "ann-1")
     assert commit(office, committing((0, 5), **by("ann-1", 1))) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert commit(office, committing((0, 5))) == [ErrorCode.NONE]
 
 
-def test_a_commit_is_as_good_as_a_heartbeat_and_a_refused_one_is_not() -> None:
+def test_a_successful_commit_counts_as_a_heartbeat() -> None:
     office = with_ann(Office())
     commit(office, committing((0, 5), **by("ann-1", 1)), now=5000)
     commit(office, committing((0, 5), **by("ann-1", 9)), now=9000)
@@ -212,7 +212,7 @@ def test_a_commit_is_as_good_as_a_heartbeat_and_a_refused_one_is_not() -> None:
 # ── Topics that were deleted ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_offset_of_an_earlier_topic_of_that_name_does_not_count() -> None:
+def test_an_offset_of_a_deleted_topic_with_the_same_name_is_ignored() -> None:
     office = Office()
     commit(office, committing((0, 5), topic_id=ONE_ID), version=10)
     assert office.groups.offsets.get("g", READ, OTHER_ID) is None
@@ -221,7 +221,7 @@ def test_an_offset_of_an_earlier_topic_of_that_name_does_not_count() -> None:
     assert office.groups.offsets.get("g", TopicPartition(TOPIC_READ, 1), OTHER_ID) is not None
 
 
-def test_offsets_go_with_their_topic() -> None:
+def test_offsets_are_deleted_with_their_topic() -> None:
     office = Office()
     for group_id in ("one", "two"):
         commit(office, committing((0, 5), (1, 6), group_id=group_id, topic_id=ONE_ID), version=10)
@@ -235,7 +235,7 @@ def test_offsets_go_with_their_topic() -> None:
     assert office.restarted(0).groups.offsets.all("one") == {}
 
 
-def test_a_group_that_lost_all_its_offsets_is_there_until_the_next_opportunity() -> None:
+def test_a_group_without_offsets_is_removed_at_the_next_expiration() -> None:
     office = Office()
     commit(office, committing((0, 5)))
     office.carry_out(office.groups.offsets.forget_topics({TOPIC_READ: ONE_ID}))
@@ -244,7 +244,7 @@ def test_a_group_that_lost_all_its_offsets_is_there_until_the_next_opportunity()
     assert office.names == set()
 
 
-def test_offsets_of_a_new_topic_do_not_go_with_an_earlier_one_of_that_name() -> None:
+def test_deleting_an_earlier_topic_keeps_offsets_of_its_re_creation() -> None:
     office = Office()
     commit(office, committing((0, 5), topic_id=ONE_ID), version=10)
     assert office.groups.offsets.forget_topics({TOPIC_READ: OTHER_ID}) == []
@@ -253,7 +253,7 @@ def test_offsets_of_a_new_topic_do_not_go_with_an_earlier_one_of_that_name() -> 
 # ── Deleting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_cursor_is_fenced_by_the_epoch_of_the_broker_in_charge_and_never_expires() -> None:
+def test_a_cursor_is_fenced_by_leader_epoch_and_never_expires() -> None:
     office, group = Office(), f"{CURSOR_PREFIX}jobs"
     assert commit(office, committing((0, 5), group_id=group, leader_epoch=7)) == [ErrorCode.NONE]
 
@@ -263,7 +263,7 @@ def test_a_cursor_is_fenced_by_the_epoch_of_the_broker_in_charge_and_never_expir
     assert office.groups.offsets.expire(WEEK_MS * 100) == []
 
 
-def test_a_cursor_is_fenced_while_the_commit_of_the_next_broker_is_under_way() -> None:
+def test_a_cursor_is_fenced_while_the_next_leaders_commit_is_pending() -> None:
     office, group = Office(), f"{CURSOR_PREFIX}jobs"
     office.groups.offsets.commit(committing((0, 5), group_id=group, leader_epoch=7), 9, 0)  # not written yet
 
@@ -288,7 +288,7 @@ def deleted(topic: str, *partitions: int, error: ErrorCode = ErrorCode.NONE) -> 
     )
 
 
-def test_offsets_that_nobody_reads_can_be_deleted() -> None:
+def test_offsets_of_unsubscribed_topics_can_be_deleted() -> None:
     office = Office()
     commit(office, committing((0, 5), (1, 6)))
     response, actions = office.groups.offsets.delete(deleting(TOPIC_READ, 0, 7))
@@ -299,7 +299,7 @@ def test_offsets_that_nobody_reads_can_be_deleted() -> None:
     assert office.groups.offsets.delete(deleting(TOPIC_READ, 0)) == (deleted(TOPIC_READ, 0), [])
 
 
-def test_offsets_of_a_topic_that_is_being_read_cannot() -> None:
+def test_offsets_of_subscribed_topics_cannot_be_deleted() -> None:
     office = with_ann(Office())
     commit(office, committing((0, 5), **by("ann-1", 1)))
     commit(office, committing((0, 5), topic="read before", **by("ann-1", 1)))
@@ -311,7 +311,7 @@ def test_offsets_of_a_topic_that_is_being_read_cannot() -> None:
     assert actions == [PersistOffsets("g", {TopicPartition("read before", 0): None})]
 
 
-def test_offsets_of_members_that_are_no_consumers_can_only_be_deleted_when_they_have_left() -> None:
+def test_offsets_of_other_protocol_types_can_be_deleted_only_when_the_group_is_empty() -> None:
     office = Office()
     office.join("g", protocol_type="connect")
     refused = OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP, topics=())
@@ -342,7 +342,7 @@ def test_offsets_of_consumers_that_assign_themselves_expire_after_their_last_com
     assert office.names == set()
 
 
-def test_offsets_of_a_group_that_has_been_left_expire_after_that() -> None:
+def test_offsets_of_an_empty_group_expire_after_the_last_member_left() -> None:
     office = with_ann(Office())
     commit(office, committing((0, 5), **by("ann-1", 1)), now=100)
     office.leave("g", "ann-1", now=300)
@@ -351,7 +351,7 @@ def test_offsets_of_a_group_that_has_been_left_expire_after_that() -> None:
     assert office.restarted(0).names == set()
 
 
-def test_offsets_of_topics_that_are_being_read_do_not_expire() -> None:
+def test_offsets_of_subscribed_topics_do_not_expire() -> None:
     office = with_ann(Office())
     commit(office, committing((0, 5), **by("ann-1", 1)))
     commit(office, committing((0, 5), topic="read before", **by("ann-1", 1)))
@@ -361,7 +361,7 @@ def test_offsets_of_topics_that_are_being_read_do_not_expire() -> None:
 @pytest.mark.parametrize(
     "fields", [{"protocol_type": "connect"}, {"protocols": protocols("range", metadata=b"not a subscription")}]
 )
-def test_offsets_of_members_that_cannot_be_understood_do_not_expire(fields: dict[str, Any]) -> None:
+def test_offsets_of_members_with_unknown_metadata_do_not_expire(fields: dict[str, Any]) -> None:
     office = Office()
     office.join("g", **fields)
     office.sync("g", "ann-1")
@@ -369,7 +369,7 @@ def test_offsets_of_members_that_cannot_be_understood_do_not_expire(fields: dict
     assert office.groups.offsets.expire(10 * WEEK_MS) == []
 
 
-def test_an_offset_with_an_expiry_of_its_own_goes_then_and_stays_so_after_a_restart() -> None:
+def test_an_offset_with_an_explicit_expiry_expires_then_even_after_a_restart() -> None:
     office = Office()
     commit(office, committing((0, 5), retention_time_ms=1000), now=100, version=4)
     for each in (office, office.restarted(0)):
@@ -377,21 +377,21 @@ def test_an_offset_with_an_expiry_of_its_own_goes_then_and_stays_so_after_a_rest
         assert each.groups.offsets.expire(1100) == GONE
 
 
-def test_an_empty_group_without_offsets_goes_at_the_next_opportunity() -> None:
+def test_an_empty_group_without_offsets_is_removed_at_the_next_expiration() -> None:
     office = with_ann(Office())
     office.leave("g", "ann-1")
     assert office.carry_out(office.groups.offsets.expire(1)) == [Persist("g", None)]
     assert office.names == set()
 
 
-def test_a_group_that_has_handed_out_an_id_is_not_gone() -> None:
+def test_a_group_with_a_pending_member_is_not_removed() -> None:
     office = with_ann(Office())
     office.leave("g", "ann-1")
     office.join("g", "bob", version=4)
     assert office.groups.offsets.expire(1) == []
 
 
-def test_how_long_offsets_are_kept_can_be_set() -> None:
+def test_offset_retention_is_configurable() -> None:
     office = Office(offsets_retention_minutes=1)
     commit(office, committing((0, 5)))
     assert office.groups.offsets.expire(60_000) == GONE

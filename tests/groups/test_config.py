@@ -3,7 +3,7 @@ import pytest
 from ottla.groups.config import GroupConfig
 
 
-def test_the_defaults_are_kafkas_but_for_the_first_wait() -> None:
+def test_the_defaults_are_kafkas_except_the_initial_rebalance_delay() -> None:
     config = GroupConfig()
     assert (config.min_session_timeout_ms, config.max_session_timeout_ms) == (6000, 1_800_000)
     assert config.initial_rebalance_delay_ms == 0
@@ -25,7 +25,7 @@ def test_the_defaults_are_kafkas_but_for_the_first_wait() -> None:
         {"offset_metadata_max_bytes": -1},
     ],
 )
-def test_a_setting_that_cannot_be_is_refused_by_name(settings: dict[str, int]) -> None:
+def test_an_invalid_setting_is_refused_by_name(settings: dict[str, int]) -> None:
     [name] = settings
     with pytest.raises(ValueError, match=name.removeprefix("min_").removeprefix("max_")):
         GroupConfig(**settings)

@@ -1,4 +1,4 @@
-"""Many groups, and those that do not exist."""
+"""The group coordinator: many groups, unknown groups, timers, and its log."""
 
 from typing import Any
 
@@ -87,20 +87,20 @@ class Office:
 # ── Groups that do not exist ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_group_begins_with_its_first_member() -> None:
+def test_a_group_is_created_by_its_first_member() -> None:
     office = Office()
     assert office.join("new") == [joined("ann", "ann-1", 1, leader="ann-1", members=seats("ann-1"))]
     assert office.names == {"new"}
 
 
-def test_a_group_does_not_begin_with_somebody_who_was_refused() -> None:
+def test_a_refused_join_creates_no_group() -> None:
     office = Office()
     office.join("new", protocols=())
     office.join("new", session_timeout_ms=0)
     assert office.names == set()
 
 
-def test_a_group_that_only_ever_handed_out_an_id_ends_with_it() -> None:
+def test_a_group_with_only_a_pending_member_is_removed_with_it() -> None:
     office = Office()
     office.join("new", version=4)
     assert office.names == {"new"}
@@ -109,7 +109,7 @@ def test_a_group_that_only_ever_handed_out_an_id_ends_with_it() -> None:
     assert office.log == []
 
 
-def test_a_group_that_does_not_exist_knows_nobody() -> None:
+def test_requests_to_an_unknown_group_are_refused() -> None:
     office = Office()
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
     assert office.join("none", "ann", "ann-1") == [refuse_join("ann", unknown, "ann-1")]
@@ -173,14 +173,14 @@ def test_an_empty_group_is_deleted_with_its_offsets() -> None:
     error, actions = office.groups.delete("g")
     assert error is ErrorCode.NONE
     assert actions == [PersistOffsets("g", {AT: None}), Persist("g", None)]
-    assert office.names == {"g"}  # until it is written down
+    assert office.names == {"g"}  # until it is written
     office.carry_out(actions)
     assert office.names == set()
     assert office.groups.offsets.all("g") == {}
     assert office.restarted(0).names == set()
 
 
-def test_a_group_with_members_or_none_at_all_cannot_be_deleted() -> None:
+def test_a_group_with_members_or_an_unknown_one_cannot_be_deleted() -> None:
     office = Office()
     office.join("g")
     assert office.groups.delete("g") == (ErrorCode.NON_EMPTY_GROUP, [])
@@ -196,7 +196,7 @@ def test_a_simple_group_is_deleted_too() -> None:
     assert office.names == set()
 
 
-def test_a_group_that_moves_elsewhere_is_forgotten_here_and_not_in_the_log() -> None:
+def test_a_group_that_moves_to_another_node_is_unloaded_but_kept_in_the_log() -> None:
     office = Office()
     office.join("g")
     office.sync("g", "ann-1")
@@ -225,7 +225,7 @@ def test_one_timer_serves_all_groups() -> None:
     assert office.groups.table.next_deadline_ms() is None
 
 
-def test_the_timer_may_ring_too_early_and_never_too_late() -> None:
+def test_the_timer_may_fire_early_but_never_late() -> None:
     office = Office()
     office.join("g", session_timeout_ms=9000)
     assert office.heartbeat("g", "ann-1", now=5000) is ErrorCode.NONE
@@ -235,7 +235,7 @@ def test_the_timer_may_ring_too_early_and_never_too_late() -> None:
     assert MemberExpired("g", "ann-1", "heartbeat") in office.expire(14_000)
 
 
-def test_a_deadline_that_comes_forward_is_noticed() -> None:
+def test_an_earlier_deadline_moves_the_timer() -> None:
     office = Office()
     office.join("g", session_timeout_ms=60_000)
     office.join("g", "bob", version=4, session_timeout_ms=6000, now=1)
@@ -282,7 +282,7 @@ def test_after_expiring_no_deadline_is_left_in_the_past() -> None:
 # ── The log ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_everything_that_was_answered_is_there_after_a_restart() -> None:
+def test_acknowledged_changes_survive_a_restart() -> None:
     office = Office()
     office.join("stable")
     office.sync("stable", "ann-1")
@@ -303,13 +303,13 @@ def test_everything_that_was_answered_is_there_after_a_restart() -> None:
     assert again.groups.table.next_deadline_ms() == 50 + SESSION_MS
 
 
-def test_sync_is_answered_after_it_is_written_down() -> None:
+def test_sync_is_answered_after_it_is_written() -> None:
     office = Office()
     office.join("g")
     assert [type(action).__name__ for action in office.sync("g", "ann-1")] == ["Persist", "AnswerSync"]
 
 
-def test_offsets_outlive_the_record_of_their_group() -> None:
+def test_offsets_survive_the_tombstone_of_their_group() -> None:
     office = Office()
     office.commit("g")
     office.carry_out([Persist("g", None)])
@@ -317,7 +317,7 @@ def test_offsets_outlive_the_record_of_their_group() -> None:
     assert office.groups.offsets.get("g", AT) == VALUE
 
 
-def test_records_of_newer_kinds_of_group_are_left_alone() -> None:
+def test_records_of_unknown_types_are_ignored() -> None:
     office = Office()
     office.groups.table.replay(b"\x00\x63\x00\x01g", b"whatever")
     assert office.names == set()
@@ -347,5 +347,5 @@ def test_a_record_that_cannot_be_read_changes_nothing(record: tuple[bytes, bytes
         (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_members_are_told_what_they_can_act_on_when_an_append_fails(error: ErrorCode, told: ErrorCode) -> None:
+def test_a_failed_append_is_answered_with_a_retriable_error(error: ErrorCode, told: ErrorCode) -> None:
     assert error_after_failed_append(error) is told

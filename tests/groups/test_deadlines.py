@@ -1,7 +1,7 @@
 from ottla.groups.deadlines import Deadlines, Phase
 
 
-def test_those_that_are_due_come_out_one_by_one_and_the_earliest_first() -> None:
+def test_due_deadlines_are_returned_one_by_one_the_earliest_first() -> None:
     deadlines = Deadlines()
     deadlines.set("later", 0, 20)
     deadlines.set(Phase.JOIN, 0, 10)
@@ -11,7 +11,7 @@ def test_those_that_are_due_come_out_one_by_one_and_the_earliest_first() -> None
     assert deadlines.next_ms() == 30
 
 
-def test_each_thing_has_one_deadline_at_most() -> None:
+def test_each_key_has_at_most_one_deadline() -> None:
     deadlines = Deadlines()
     deadlines.set("one", 0, 10)
     deadlines.set("one", 5, 10)

@@ -1,4 +1,4 @@
-"""What others are told of a group, and what is left of it after a restart."""
+"""Descriptions of a group, and its state after a restart."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def described(member_id: str, metadata: bytes, assignment: bytes) -> DescribedGr
     )
 
 
-def test_a_stable_group_shows_its_protocol_and_what_is_assigned() -> None:
+def test_a_stable_group_shows_its_protocol_and_assignments() -> None:
     assert describe(Room().with_two().group) == DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id="g",
@@ -51,7 +51,7 @@ def test_a_stable_group_shows_its_protocol_and_what_is_assigned() -> None:
     )
 
 
-def test_a_group_that_rebalances_shows_its_members_only() -> None:
+def test_a_rebalancing_group_shows_only_its_members() -> None:
     room = Room()
     room.join("ann")
     assert describe(room.group) == DescribedGroup(
@@ -78,69 +78,69 @@ def test_a_list_names_type_and_state() -> None:
     )
 
 
-# ── What it reads ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Subscriptions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_consumers_are_subscribed_to_what_any_of_them_reads() -> None:
+def test_a_groups_subscription_is_the_union_of_its_consumers() -> None:
     group = Room().with_two().group
     assert group.is_subscribed_to(TOPIC_READ)
     assert not group.is_subscribed_to("other")
 
 
-def test_consumers_that_cannot_be_understood_may_read_anything() -> None:
+def test_unknown_metadata_counts_as_subscribed_to_everything() -> None:
     room = Room()
     room.join("ann", protocols=protocols("range", metadata=b"?"))
     assert room.group.is_subscribed_to("anything")
 
 
-def test_before_the_first_generation_consumers_may_read_anything() -> None:
+def test_before_the_first_generation_the_subscription_is_unknown() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     room.join("ann")
     assert room.group.is_subscribed_to("anything")
 
 
 @pytest.mark.parametrize("protocol_type", ["connect", "consumer"])
-def test_an_empty_group_reads_nothing(protocol_type: str) -> None:
+def test_an_empty_group_has_no_subscription(protocol_type: str) -> None:
     room = Room()
     room.join("ann", protocol_type=protocol_type)
     room.leave_alone(ANN)
     assert not room.group.is_subscribed_to(TOPIC_READ)
 
 
-def test_other_kinds_of_members_read_nothing() -> None:
+def test_other_protocol_types_have_no_subscription() -> None:
     room = Room()
     room.join("ann", protocol_type="connect")
     assert not room.group.is_subscribed_to(TOPIC_READ)
 
 
-# ── From when on its offsets grow old ────────────────────────────────────────────────────────────────────────────────
+# ── Expiration of offsets ───────────────────────────────────────────────────────────────────────────────────────────
 
 COMMITTED = OffsetCommitValue(offset=1, commit_timestamp=100)
 
 
-def test_without_members_ever_they_grow_old_from_their_commit_on() -> None:
+def test_offsets_of_a_group_without_members_expire_from_their_commit() -> None:
     assert Room().group.retention_starts_ms(COMMITTED) == 100
 
 
-def test_in_a_group_that_has_been_left_they_grow_old_from_then_on() -> None:
+def test_offsets_of_an_empty_group_expire_from_when_it_became_empty() -> None:
     room = Room()
     room.join("ann")
     room.leave_alone(ANN, now=500)
     assert room.group.retention_starts_ms(COMMITTED) == 500
 
 
-def test_in_a_stable_group_of_consumers_they_grow_old_from_their_commit_on() -> None:
+def test_offsets_of_a_stable_consumer_group_expire_from_their_commit() -> None:
     assert Room().with_two().group.retention_starts_ms(COMMITTED) == 100
 
 
 @pytest.mark.parametrize(
     "fields", [{"protocol_type": "connect"}, {"protocols": protocols("range", metadata=b"not a subscription")}]
 )
-def test_in_a_stable_group_that_cannot_be_understood_they_do_not_grow_old(fields: dict[str, object]) -> None:
+def test_offsets_of_a_stable_group_with_unknown_metadata_do_not_expire(fields: dict[str, object]) -> None:
     assert Room().with_two(**fields).group.retention_starts_ms(COMMITTED) is None
 
 
-def test_while_a_group_rebalances_they_do_not_grow_old() -> None:
+def test_offsets_do_not_expire_during_a_rebalance() -> None:
     room = Room()
     room.join("ann")
     assert room.group.retention_starts_ms(COMMITTED) is None
@@ -163,7 +163,7 @@ def last_written(room: Room, now: int = 0) -> GroupMetadataValue:
     return persist.value
 
 
-def test_members_of_a_stable_group_go_on_as_if_nothing_had_happened() -> None:
+def test_members_of_a_stable_group_continue_after_a_restart() -> None:
     room = restarted(last_written(Room().with_static_two()))
     assert room.group.start(50) == []
     assert room.group.state is State.STABLE
@@ -174,7 +174,7 @@ def test_members_of_a_stable_group_go_on_as_if_nothing_had_happened() -> None:
     assert not room.group.is_subscribed_to("other")
 
 
-def test_their_sessions_begin_with_the_restart() -> None:
+def test_session_timeouts_restart_after_a_restart() -> None:
     room = restarted(last_written(Room().with_static_two()))
     assert room.group.next_deadline_ms() is None
     room.group.start(50)
@@ -188,7 +188,7 @@ def test_a_group_that_is_now_too_large_rebalances() -> None:
     assert room.group.state is State.PREPARING_REBALANCE
 
 
-def test_an_empty_group_remembers_its_generation_and_since_when_it_is_empty() -> None:
+def test_an_empty_group_keeps_its_generation_and_when_it_became_empty() -> None:
     value = persisted(7, 1234).value
     assert value is not None
     room = restarted(value)
@@ -198,12 +198,12 @@ def test_an_empty_group_remembers_its_generation_and_since_when_it_is_empty() ->
     assert room.join("ann") == [joined("ann", ANN, 8, leader=ANN, members=seats(ANN))]
 
 
-def test_a_group_that_never_said_since_when_it_is_empty_keeps_offsets_from_their_commit_on() -> None:
+def test_without_a_time_of_becoming_empty_offsets_expire_from_their_commit() -> None:
     value = GroupMetadataValue(protocol_type="consumer", generation=7, protocol=None, leader=None, members=())
     assert restarted(value).group.retention_starts_ms(COMMITTED) == 100
 
 
-def test_members_written_before_there_were_rebalance_timeouts_have_that_of_their_session() -> None:
+def test_members_of_old_records_use_their_session_timeout_as_rebalance_timeout() -> None:
     member = MemberMetadata(
         member_id=ANN, client_id="ann", client_host=HOST, session_timeout=5000, subscription=READS, assignment=b""
     )

@@ -1,4 +1,4 @@
-"""Members that join, sync, heartbeat, leave, hang up and fall silent at random, and what must hold all the while."""
+"""Model test of a classic group: random joins, syncs, heartbeats, leaves, disconnects and silence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SUBSCRIPTIONS = [subscription("read"), subscription("other"), b"opaque"]
 
 
 class Session:
-    """What a client believes about itself."""
+    """A client's view of itself."""
 
     def __init__(self, instance: str | None) -> None:
         self.instance = instance
@@ -51,12 +51,12 @@ class Group(RuleBasedStateMachine):
         self.clients = [Session(instance) for instance in INSTANCES]
         self.tokens = count()
         self.waiting: dict[Any, tuple[Session, str, int]] = {}
-        """Tokens of requests without an answer: who sent them, as which member of which generation."""
+        """Tokens of pending requests: sender, member and generation."""
         self.told: set[str] = set()
         self.generation = 0
         self.last_persist: Persist | None = None
 
-    # ── What happens ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Events ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     @rule(
         client=st.integers(0, len(INSTANCES) - 1),
@@ -89,7 +89,7 @@ class Group(RuleBasedStateMachine):
         before = describe(self.group).members
         self.handle(self.group.join(request, Caller(token, version, f"client{client}"), self.now))
         if session.instance is not None and not request.member_id:
-            # Whoever was this instance before is no longer told anything.
+            # The previous member of this instance gets no more responses.
             self.told -= {each.member_id for each in before if each.group_instance_id == session.instance}
 
     @rule(client=st.integers(0, len(INSTANCES) - 1))
@@ -149,10 +149,10 @@ class Group(RuleBasedStateMachine):
         assert self.last_persist is not None
         self.handle(self.group.persist_failed(self.last_persist, self.now))
 
-    # ── What must hold ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── Invariants ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @invariant()
-    def everybody_who_waits_is_remembered_once(self) -> None:
+    def every_pending_request_is_known_once(self) -> None:
         members = list(self.group.members)
         kept: list[Any] = [
             token for each in members for token in (each.join_token, each.sync_token) if token is not None
@@ -179,7 +179,7 @@ class Group(RuleBasedStateMachine):
         assert rebalance.pending_sync <= self.members()
 
     @invariant()
-    def every_member_will_be_heard_of_or_missed(self) -> None:
+    def every_member_has_a_deadline(self) -> None:
         deadlines = self.group.deadlines._at_ms
         for member in self.group.members:
             assert member.is_excused or member.id in deadlines
@@ -187,12 +187,12 @@ class Group(RuleBasedStateMachine):
         assert {key for key in deadlines if isinstance(key, str)} <= known
 
     @invariant()
-    def what_members_take_is_known(self) -> None:
+    def the_memory_of_members_is_accounted(self) -> None:
         members = self.group.members
         assert members._member_bytes == sum(member.held_bytes for member in members)
 
     @invariant()
-    def nobody_is_lost(self) -> None:
+    def no_member_is_lost(self) -> None:
         assert self.told <= self.members()
 
     @invariant()
@@ -203,12 +203,12 @@ class Group(RuleBasedStateMachine):
         assert common or not names
         for name in {"range", "sticky"}:
             assert members.all_have(name) == (name in common or not names)
-        # Static members keep their place while they are away, so with them there may be more.
+        # Static members keep their place while absent, so there may be more with them.
         dynamic = sum(not member.is_static for member in members)
         assert dynamic <= self.config.max_size or self.group.state is State.PREPARING_REBALANCE
 
     def teardown(self) -> None:
-        """With nobody there any more, all who wait are answered and the group ends up empty."""
+        """With all clients gone, pending requests are answered and the group becomes empty."""
         if not hasattr(self, "group"):
             return
         while (next_ms := self.group.next_deadline_ms()) is not None:
@@ -246,7 +246,7 @@ class Group(RuleBasedStateMachine):
         self.generation = self.group.generation
 
     def persist(self, action: Persist) -> None:
-        """What is written brings back the same group."""
+        """Restoring the written record gives the same group."""
         self.last_persist = action
         assert action.value is not None
         assert action.value.generation == self.group.generation
@@ -271,7 +271,7 @@ class Group(RuleBasedStateMachine):
             self.told &= self.members()
 
     def answer_sync(self, action: AnswerSync, *, has_become_stable: bool) -> None:
-        """An assignment is of this generation, and given out only when it has been written down."""
+        """An assignment belongs to this generation, and is sent only after it is written."""
         _, asked_by, asked_in = self.waiting.pop(action.token)
         response = action.response
         if response.error_code != ErrorCode.NONE:
@@ -282,7 +282,7 @@ class Group(RuleBasedStateMachine):
         generation, _, assigned_to = response.assignment.decode().partition(" ")
         assert int(generation) == self.group.generation
         owner = next(each for each in self.group.members if each.id == asked_by)
-        # A static member that took over has what was assigned to whoever was that instance before.
+        # A static member that took over has the assignment of its predecessor.
         assert assigned_to == asked_by or owner.is_static
 
 

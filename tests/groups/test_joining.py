@@ -27,21 +27,21 @@ def test_the_first_to_join_an_empty_group_leads_it_at_once() -> None:
     assert room.group.state is State.COMPLETING_REBALANCE
 
 
-def test_who_joins_without_an_id_is_asked_to_come_back_with_one() -> None:
+def test_a_join_without_a_member_id_is_asked_to_retry_with_one() -> None:
     room = Room()
     assert room.join("ann", version=4) == [refuse_join("ann", ErrorCode.MEMBER_ID_REQUIRED, ANN)]
     assert room.group.state is State.EMPTY
     assert room.join("ann", ANN, version=4) == [joined("ann", ANN, 1, leader=ANN, members=seats(ANN))]
 
 
-def test_a_static_member_needs_no_second_try() -> None:
+def test_a_static_member_joins_without_a_member_id() -> None:
     room = Room()
     assert room.join("ann", group_instance_id="A", version=5) == [
         joined("ann", "A-1", 1, leader="A-1", members=seats("A-1", A="A"))
     ]
 
 
-def test_an_id_that_was_handed_out_and_not_used_expires() -> None:
+def test_an_unused_member_id_expires() -> None:
     room = Room()
     room.join("ann", version=4)
     assert room.group.next_deadline_ms() == SESSION_MS
@@ -49,7 +49,7 @@ def test_an_id_that_was_handed_out_and_not_used_expires() -> None:
     assert room.join("ann", ANN, version=4) == [refuse_join("ann", ErrorCode.UNKNOWN_MEMBER_ID, ANN)]
 
 
-def test_a_second_member_waits_until_the_first_has_joined_again() -> None:
+def test_a_second_member_waits_until_the_first_has_rejoined() -> None:
     room = Room()
     room.join("ann")
     room.sync("ann", ANN, 1, assignments={ANN: b"all"})
@@ -61,13 +61,13 @@ def test_a_second_member_waits_until_the_first_has_joined_again() -> None:
     ]
 
 
-def test_a_rebalance_waits_for_those_who_were_given_an_id() -> None:
+def test_a_rebalance_waits_for_pending_members() -> None:
     room = Room()
     room.join("ann")
     room.join("bob", version=4)
     assert room.group.state is State.COMPLETING_REBALANCE
     room.join("ann", ANN, protocols=protocols("range", metadata=subscription("other")))
-    assert room.group.state is State.PREPARING_REBALANCE  # bob may be on his way
+    assert room.group.state is State.PREPARING_REBALANCE  # bob may be about to join
     metadata = subscription("other")
     assert room.join("bob", BOB, version=4, protocols=protocols("range", metadata=metadata)) == [
         joined("ann", ANN, 2, leader=ANN, members=seats(ANN, BOB, metadata=metadata)),
@@ -75,7 +75,7 @@ def test_a_rebalance_waits_for_those_who_were_given_an_id() -> None:
     ]
 
 
-def test_an_id_that_is_never_used_holds_up_a_rebalance_only_until_it_expires() -> None:
+def test_an_unused_member_id_delays_a_rebalance_only_until_it_expires() -> None:
     room = Room()
     room.join("ann")
     room.join("bob", version=4, now=1)
@@ -87,7 +87,7 @@ def test_an_id_that_is_never_used_holds_up_a_rebalance_only_until_it_expires() -
     ]
 
 
-def test_who_does_not_join_again_in_time_is_dropped() -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_dropped() -> None:
     room = Room().with_two()
     room.join("cyd", now=1)
     room.join("ann", ANN, now=2)
@@ -118,7 +118,7 @@ def test_in_version_0_the_session_timeout_is_the_rebalance_timeout() -> None:
     assert MemberExpired("g", ANN, "rejoin") in room.group.expire(SESSION_MS + 1)
 
 
-def test_a_leader_that_does_not_come_back_is_replaced_by_one_who_did() -> None:
+def test_a_leader_that_does_not_rejoin_is_replaced() -> None:
     room = Room().with_two()
     room.join("cyd", now=1)
     room.join("bob", BOB, now=1)
@@ -133,14 +133,14 @@ def test_a_leader_that_does_not_come_back_is_replaced_by_one_who_did() -> None:
 # ── The first rebalance ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_first_members_wait_for_company_if_told_to() -> None:
+def test_the_first_rebalance_waits_for_more_members_if_configured() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     assert room.join("ann") == []
     assert room.group.expire(2999) == []
     assert room.group.expire(3000) == [joined("ann", ANN, 1, leader=ANN, members=seats(ANN))]
 
 
-def test_company_makes_the_first_members_wait_for_more() -> None:
+def test_each_new_member_extends_the_first_rebalance() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     room.join("ann")
     room.join("bob", now=2000)
@@ -152,7 +152,7 @@ def test_company_makes_the_first_members_wait_for_more() -> None:
     ]
 
 
-def test_but_never_longer_than_the_rebalance_timeout() -> None:
+def test_the_first_rebalance_never_exceeds_the_rebalance_timeout() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     room.join("ann", rebalance_timeout_ms=4000)
     room.join("bob", now=2000)
@@ -162,14 +162,14 @@ def test_but_never_longer_than_the_rebalance_timeout() -> None:
     assert len(room.group.expire(4000)) == 3
 
 
-def test_a_delay_longer_than_the_rebalance_timeout_is_waited_for_once() -> None:
+def test_an_initial_delay_longer_than_the_rebalance_timeout_is_applied_once() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     room.join("ann", rebalance_timeout_ms=1000)
     room.join("bob", now=10)
     assert len(room.group.expire(3000)) == 2
 
 
-def test_who_joins_again_during_the_first_rebalance_does_not_cut_it_short() -> None:
+def test_rejoining_does_not_shorten_the_first_rebalance() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     room.join("ann", version=4)
     room.join("ann", ANN, version=4)
@@ -177,7 +177,7 @@ def test_who_joins_again_during_the_first_rebalance_does_not_cut_it_short() -> N
     assert room.group.expire(3000) == [joined("again", ANN, 1, leader=ANN, members=seats(ANN))]
 
 
-def test_a_later_rebalance_does_not_wait_for_company() -> None:
+def test_a_later_rebalance_has_no_initial_delay() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     room.join("ann")
     room.group.expire(3000)
@@ -189,7 +189,7 @@ def test_a_later_rebalance_does_not_wait_for_company() -> None:
 # ── Members that join again ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_member_that_missed_its_answer_gets_it_again() -> None:
+def test_a_member_that_missed_its_response_gets_it_again() -> None:
     room = Room()
     room.join("ann", version=4)
     first = room.join("ann", ANN, version=4)
@@ -197,7 +197,7 @@ def test_a_member_that_missed_its_answer_gets_it_again() -> None:
     assert first[0].response == room.join("ann", ANN, version=4)[0].response  # type: ignore[union-attr]
 
 
-def test_a_follower_with_no_news_does_not_disturb_a_stable_group() -> None:
+def test_an_unchanged_follower_that_rejoins_does_not_cause_a_rebalance() -> None:
     room = Room().with_two()
     assert room.join("bob", BOB) == [joined("bob", BOB, 2, leader=ANN)]
     assert room.group.state is State.STABLE
@@ -209,13 +209,13 @@ def test_a_follower_with_another_subscription_starts_a_rebalance() -> None:
     assert room.group.state is State.PREPARING_REBALANCE
 
 
-def test_a_leader_that_joins_again_starts_a_rebalance_even_with_no_news() -> None:
+def test_an_unchanged_leader_that_rejoins_causes_a_rebalance() -> None:
     room = Room().with_two()
     assert room.join("ann", ANN) == []
     assert room.group.state is State.PREPARING_REBALANCE
 
 
-def test_news_before_the_assignment_is_made_calls_it_off() -> None:
+def test_a_change_before_the_assignment_restarts_the_rebalance() -> None:
     room = Room()
     room.join("ann")
     room.join("bob")
@@ -239,7 +239,7 @@ def test_a_member_that_waited_to_sync_and_joins_instead_is_told_so() -> None:
     ]
 
 
-def test_of_two_joins_in_one_members_name_the_later_is_answered() -> None:
+def test_of_two_joins_of_one_member_the_later_is_answered() -> None:
     room = Room().with_two()
     room.join("ann", ANN)
     assert room.join("ann", ANN, token="again") == [refuse_join("ann", ErrorCode.REBALANCE_IN_PROGRESS, ANN)]
@@ -278,7 +278,7 @@ def test_of_two_protocols_with_equal_votes_the_first_members_wins() -> None:
     assert ann.response.protocol_name == "range"  # type: ignore[union-attr]
 
 
-def test_who_has_no_protocol_in_common_with_the_others_is_refused() -> None:
+def test_a_member_without_a_common_protocol_is_refused() -> None:
     room = Room().with_two()
     assert room.join("cyd", protocols=protocols("sticky")) == [
         refuse_join("cyd", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -286,17 +286,17 @@ def test_who_has_no_protocol_in_common_with_the_others_is_refused() -> None:
     assert room.group.state is State.STABLE
 
 
-def test_who_is_of_another_type_is_refused() -> None:
+def test_a_member_of_another_protocol_type_is_refused() -> None:
     room = Room().with_two()
     assert room.join("cyd", protocol_type="connect") == [refuse_join("cyd", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)]
 
 
 @pytest.mark.parametrize("nothing", [{"protocol_type": ""}, {"protocols": ()}])
-def test_who_has_no_protocol_at_all_is_refused_by_an_empty_group_too(nothing: dict[str, object]) -> None:
+def test_a_member_without_protocols_is_refused_even_by_an_empty_group(nothing: dict[str, object]) -> None:
     assert Room().join("ann", **nothing) == [refuse_join("ann", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)]
 
 
-def test_an_empty_group_takes_another_type_than_it_had() -> None:
+def test_an_empty_group_accepts_another_protocol_type() -> None:
     room = Room()
     room.join("ann")
     room.leave_alone(ANN)
@@ -328,13 +328,13 @@ def test_a_session_as_short_or_as_long_as_allowed_is_fine(session_timeout_ms: in
     assert answer.response.error_code == ErrorCode.NONE  # type: ignore[union-attr]
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_a_full_group_accepts_no_more_members() -> None:
     room = Room(max_size=2).with_two()
     assert room.join("cyd") == [refuse_join("cyd", ErrorCode.GROUP_MAX_SIZE_REACHED)]
     assert room.join("bob", BOB) == [joined("bob", BOB, 2, leader=ANN)]
 
 
-def test_a_full_group_takes_nobody_else_while_it_rebalances() -> None:
+def test_a_full_group_accepts_no_more_members_during_a_rebalance() -> None:
     room = Room(max_size=2, initial_rebalance_delay_ms=3000)
     room.join("ann")
     room.join("bob")
@@ -343,7 +343,7 @@ def test_a_full_group_takes_nobody_else_while_it_rebalances() -> None:
     assert len(room.group.expire(6000)) == 2
 
 
-def test_the_last_to_come_back_to_a_full_group_has_lost_its_place() -> None:
+def test_the_last_member_to_rejoin_a_full_group_is_refused() -> None:
     room = Room(max_size=2).with_two()
     room.join("ann", ANN)  # so that everybody has to come back
     assert room.join("cyd") == []
@@ -354,7 +354,7 @@ def test_the_last_to_come_back_to_a_full_group_has_lost_its_place() -> None:
     ]
 
 
-def test_an_id_that_was_handed_out_is_no_reservation_in_a_full_group() -> None:
+def test_a_pending_member_id_reserves_no_place_in_a_full_group() -> None:
     room = Room(max_size=2)
     room.join("ann")
     room.sync("ann", ANN, 1)
@@ -382,7 +382,7 @@ def test_a_new_member_that_waits_too_long_is_told_to_start_over() -> None:
     ]
 
 
-def test_metadata_is_passed_on_as_it_came() -> None:
+def test_metadata_is_passed_on_unchanged() -> None:
     metadata = bytes(range(256))
     [answer] = Room().join("ann", protocols=protocols("range", metadata=metadata))
     assert answer.response.members == seats(ANN, metadata=metadata)  # type: ignore[union-attr]

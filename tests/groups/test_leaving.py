@@ -24,41 +24,41 @@ def test_when_a_member_leaves_the_others_rebalance_at_once() -> None:
     assert room.join("bob", BOB) == [joined("bob", BOB, 3, leader=BOB, members=seats(BOB))]
 
 
-def test_when_the_last_member_leaves_that_is_written_down_before_it_is_told() -> None:
+def test_the_last_leave_is_written_before_it_is_answered() -> None:
     room = Room().with_two()
     assert room.leave(one(ANN), one(BOB), now=5) == [persisted(3, 5), left(gone(ANN), gone(BOB))]
     assert room.group.state is State.EMPTY
     assert room.group.next_deadline_ms() is None
 
 
-def test_every_member_of_a_batch_gets_its_own_answer() -> None:
+def test_every_member_of_a_batch_gets_its_own_result() -> None:
     room = Room().with_two()
     assert room.leave(one("eve-9"), one(BOB), one(BOB)) == [
         left(gone("eve-9", ErrorCode.UNKNOWN_MEMBER_ID), gone(BOB), gone(BOB, ErrorCode.UNKNOWN_MEMBER_ID))
     ]
 
 
-def test_if_nobody_in_the_batch_is_a_member_nothing_happens() -> None:
+def test_a_batch_without_members_changes_nothing() -> None:
     room = Room().with_two()
     assert room.leave(one("eve-9")) == [left(gone("eve-9", ErrorCode.UNKNOWN_MEMBER_ID))]
     assert room.leave() == [left()]
     assert room.group.state is State.STABLE
 
 
-def test_an_older_client_is_answered_in_one_word() -> None:
+def test_an_older_client_gets_only_a_top_level_error() -> None:
     room = Room().with_two()
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
     assert room.leave_alone("eve-9") == [left(gone("eve-9", unknown), error=unknown)]
     assert room.leave_alone(BOB) == [left(gone(BOB))]
 
 
-def test_who_leaves_while_waiting_to_join_is_told_so() -> None:
+def test_leaving_answers_a_pending_join() -> None:
     room = Room().with_two()
     room.join("cyd")
     assert room.leave(one(CYD)) == [refuse_join("cyd", ErrorCode.UNKNOWN_MEMBER_ID), left(gone(CYD))]
 
 
-def test_who_leaves_while_waiting_to_sync_is_told_so() -> None:
+def test_leaving_answers_a_pending_sync() -> None:
     room = Room()
     room.join("ann")
     room.join("bob")
@@ -67,7 +67,7 @@ def test_who_leaves_while_waiting_to_sync_is_told_so() -> None:
     assert room.leave(one(BOB)) == [refuse_sync("bob", ErrorCode.UNKNOWN_MEMBER_ID), left(gone(BOB))]
 
 
-def test_leaving_may_be_what_the_others_waited_for() -> None:
+def test_leaving_may_complete_a_rebalance() -> None:
     room = Room().with_two()
     room.join("cyd")
     room.join("ann", ANN)
@@ -78,7 +78,7 @@ def test_leaving_may_be_what_the_others_waited_for() -> None:
     ]
 
 
-def test_an_id_that_was_not_used_yet_can_be_given_back_without_a_rebalance() -> None:
+def test_a_pending_member_can_leave_without_a_rebalance() -> None:
     room = Room().with_two()
     room.join("cyd", version=4)
     assert room.leave(one(CYD)) == [left(gone(CYD))]
@@ -86,7 +86,7 @@ def test_an_id_that_was_not_used_yet_can_be_given_back_without_a_rebalance() -> 
     assert room.join("cyd", CYD, version=4) == [refuse_join("cyd", ErrorCode.UNKNOWN_MEMBER_ID, CYD)]
 
 
-def test_giving_it_back_may_be_what_the_others_waited_for() -> None:
+def test_the_leave_of_a_pending_member_may_complete_a_rebalance() -> None:
     room = Room().with_two()
     room.join("cyd", version=4)
     room.join("ann", ANN)
@@ -98,7 +98,7 @@ def test_giving_it_back_may_be_what_the_others_waited_for() -> None:
     ]
 
 
-def test_a_group_that_all_leave_while_ids_are_unused_is_empty_a_moment_later() -> None:
+def test_a_group_with_only_pending_members_becomes_empty_when_they_expire() -> None:
     room = Room()
     room.join("ann")
     room.join("bob", version=4)

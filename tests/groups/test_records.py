@@ -70,7 +70,7 @@ KAFKAS_GROUPS = {
 }
 
 
-def test_an_offset_is_what_kafka_wrote_both_ways() -> None:
+def test_an_offset_record_round_trips_kafkas_bytes() -> None:
     key = OffsetKey(group="simple", topic="read", partition=0)
     value = OffsetCommitValue(
         offset=42,
@@ -84,7 +84,7 @@ def test_an_offset_is_what_kafka_wrote_both_ways() -> None:
     assert records.decode_offset_value(KAFKAS_OFFSET) == value
 
 
-def test_an_offset_with_an_expiry_of_its_own_is_written_in_version_1() -> None:
+def test_an_offset_with_an_explicit_expiry_is_written_in_version_1() -> None:
     key = OffsetKey(group="simple", topic="read", partition=0)
     value = OffsetCommitValue(
         offset=42, metadata="a note, größer", commit_timestamp=1794727038809, expire_timestamp=1794813438809
@@ -93,7 +93,7 @@ def test_an_offset_with_an_expiry_of_its_own_is_written_in_version_1() -> None:
     assert records.decode_offset_value(KAFKAS_OFFSET_WITH_EXPIRY) == value
 
 
-def test_a_group_is_what_kafka_wrote_both_ways() -> None:
+def test_a_group_record_round_trips_kafkas_bytes() -> None:
     assert records.encode_group(GroupKey(group="static"), GROUP) == (KAFKAS_GROUP_KEY, KAFKAS_GROUP)
     assert records.decode_key(KAFKAS_GROUP_KEY) == GroupKey(group="static")
     assert records.decode_group_value(KAFKAS_GROUP) == GROUP
@@ -153,17 +153,17 @@ def test_every_version_of_a_group_is_read_and_written(version: int) -> None:
     assert records.encode_value(value, version) == data
 
 
-def test_a_key_of_version_0_is_one_of_an_offset() -> None:
+def test_a_key_of_version_0_is_an_offset_key() -> None:
     assert records.decode_key(b"\x00\x00" + KAFKAS_OFFSET_KEY[2:]) == records.decode_key(KAFKAS_OFFSET_KEY)
 
 
-def test_what_is_deleted_has_a_key_and_no_value() -> None:
+def test_a_tombstone_has_a_key_and_no_value() -> None:
     key = OffsetKey(group="simple", topic="read", partition=0)
     assert records.encode_offset(key, None) == (KAFKAS_OFFSET_KEY, None)
     assert records.encode_group(GroupKey(group="static"), None) == (KAFKAS_GROUP_KEY, None)
 
 
-def test_keys_of_newer_kinds_of_group_are_left_alone() -> None:
+def test_keys_of_unknown_types_are_ignored() -> None:
     assert records.decode_key(NEWER_KEY) is None
 
 
@@ -193,7 +193,7 @@ def test_a_broken_or_unknown_value_is_refused(broken: bytes) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_garbage_is_refused_or_understood_and_nothing_else(garbage: bytes) -> None:
+def test_random_bytes_are_parsed_or_refused(garbage: bytes) -> None:
     for read in (records.decode_key, records.decode_offset_value, records.decode_group_value):
         try:
             read(garbage)
@@ -219,5 +219,5 @@ def test_an_unknown_tagged_field_of_a_newer_kafka_is_skipped() -> None:
         ("𝄞 clef", 2),
     ],
 )
-def test_a_group_belongs_to_the_partition_that_java_would_say(group_id: str, partition: int) -> None:
+def test_a_groups_partition_is_the_same_as_in_java(group_id: str, partition: int) -> None:
     assert records.partition_for(group_id, 50) == partition

@@ -1,4 +1,4 @@
-"""Heartbeats, silence, and connections that are lost."""
+"""Heartbeats, session timeouts, and lost connections."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_silent_member_is_dropped_and_the_rest_rebalance_without_it() -> None:
     assert room.join("bob", BOB, now=SESSION_MS) == [joined("bob", BOB, 3, leader=BOB, members=seats(BOB))]
 
 
-def test_all_members_can_be_made_to_join_again_though_nothing_has_changed() -> None:
+def test_a_rebalance_can_be_forced() -> None:
     room = Room().with_two()
     assert room.group.rebalance(100) == []
     assert room.heartbeat(ANN, 2, now=100) is ErrorCode.REBALANCE_IN_PROGRESS
@@ -49,7 +49,7 @@ def test_all_members_can_be_made_to_join_again_though_nothing_has_changed() -> N
     ]
 
 
-def test_members_can_be_taken_for_dead_before_their_time() -> None:
+def test_members_can_be_expired_early() -> None:
     room = Room().with_two()
     assert room.group.expire_sessions("nobody", 100) == []
     assert room.group.expire_sessions(None, 100) == [
@@ -60,7 +60,7 @@ def test_members_can_be_taken_for_dead_before_their_time() -> None:
     assert room.group.state is State.EMPTY
 
 
-def test_when_the_last_member_falls_silent_the_group_is_empty_and_that_is_written_down() -> None:
+def test_when_the_last_member_expires_the_empty_group_is_written() -> None:
     room = Room().with_two()
     assert room.group.expire(2 * SESSION_MS) == [
         MemberExpired("g", ANN, "heartbeat"),
@@ -71,7 +71,7 @@ def test_when_the_last_member_falls_silent_the_group_is_empty_and_that_is_writte
     assert room.group.next_deadline_ms() is None
 
 
-def test_silence_while_others_join_ends_their_wait() -> None:
+def test_an_expired_member_no_longer_delays_a_rebalance() -> None:
     room = Room().with_two()
     room.heartbeat(ANN, 2, now=5000)
     room.join("cyd", now=5000)
@@ -91,13 +91,13 @@ def test_a_member_that_waits_to_join_need_not_heartbeat() -> None:
         assert room.group.expire(now) == []
 
 
-def test_silence_before_the_assignment_starts_over() -> None:
+def test_an_expired_member_before_the_assignment_restarts_the_rebalance() -> None:
     room = Room()
     room.join("ann")
     assert room.group.expire(SESSION_MS) == [MemberExpired("g", ANN, "heartbeat"), persisted(2, SESSION_MS)]
 
 
-def test_heartbeats_are_welcome_before_the_assignment_is_made() -> None:
+def test_heartbeats_are_accepted_before_the_assignment() -> None:
     room = Room()
     room.join("ann")
     assert room.heartbeat(ANN, 1) is ErrorCode.NONE
@@ -112,15 +112,15 @@ def test_heartbeats_are_welcome_before_the_assignment_is_made() -> None:
         ("", -1, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_heartbeat_of_somebody_else_is_refused(member_id: str, generation: int, error: ErrorCode) -> None:
+def test_a_heartbeat_of_an_unknown_member_is_refused(member_id: str, generation: int, error: ErrorCode) -> None:
     assert Room().with_two().heartbeat(member_id, generation) is error
 
 
-def test_an_empty_group_knows_nobody() -> None:
+def test_an_empty_group_refuses_heartbeats() -> None:
     assert Room().heartbeat(ANN, 0) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_commit_is_as_good_as_a_heartbeat() -> None:
+def test_a_commit_counts_as_a_heartbeat() -> None:
     room = Room().with_two()
     room.group.note_commit(ANN, 5000)
     room.group.note_commit("", 5000)
@@ -141,7 +141,7 @@ def test_after_expiring_no_deadline_is_left_in_the_past() -> None:
 # ── Connections that are lost ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_new_member_that_hangs_up_before_it_was_told_its_id_is_gone_at_once() -> None:
+def test_a_new_member_that_disconnects_before_it_has_an_id_is_removed_at_once() -> None:
     room = Room().with_two()
     room.join("cyd")
     room.join("ann", ANN)
@@ -154,7 +154,7 @@ def test_a_new_member_that_hangs_up_before_it_was_told_its_id_is_gone_at_once() 
     ]
 
 
-def test_if_it_was_the_only_one_the_group_is_empty_again_when_the_first_wait_is_over() -> None:
+def test_if_the_only_member_disconnects_the_group_is_empty_after_the_initial_delay() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     room.join("ann")
     assert room.group.forget("ann", 1) == []
@@ -162,9 +162,9 @@ def test_if_it_was_the_only_one_the_group_is_empty_again_when_the_first_wait_is_
     assert room.group.state is State.EMPTY
 
 
-def test_a_member_that_hangs_up_while_it_waits_still_counts_as_joined() -> None:
+def test_a_member_that_disconnects_while_it_waits_still_counts_as_joined() -> None:
     room = Room().with_two()
-    room.join("bob", BOB)  # no news, so no rebalance yet
+    room.join("bob", BOB)  # no change, so no rebalance yet
     room.join("cyd")
     room.join("bob", BOB)
     assert room.group.forget("bob", 1) == []
@@ -174,7 +174,7 @@ def test_a_member_that_hangs_up_while_it_waits_still_counts_as_joined() -> None:
     ]
 
 
-def test_but_it_has_to_be_heard_of_again_within_its_session() -> None:
+def test_a_disconnected_member_must_return_within_its_session_timeout() -> None:
     room = Room().with_two()
     room.join("cyd", now=1)
     room.join("bob", BOB, now=1)
@@ -184,7 +184,7 @@ def test_but_it_has_to_be_heard_of_again_within_its_session() -> None:
     assert room.group.expire(5000 + SESSION_MS) == [MemberExpired("g", BOB, "heartbeat")]
 
 
-def test_a_member_that_hung_up_and_joins_again_is_answered_there() -> None:
+def test_a_disconnected_member_that_rejoins_is_answered_on_its_new_connection() -> None:
     room = Room().with_two()
     room.join("cyd")
     room.join("bob", BOB)
@@ -194,14 +194,14 @@ def test_a_member_that_hung_up_and_joins_again_is_answered_there() -> None:
     assert joined("bob again", BOB, 3, leader=ANN) in answers
 
 
-def test_who_hung_up_is_not_made_leader() -> None:
+def test_a_disconnected_member_is_not_made_leader() -> None:
     room = Room().with_two()
     room.join("ann", ANN)
     room.group.forget("ann", 1)
     assert room.join("bob", BOB) == [joined("bob", BOB, 3, leader=BOB, members=seats(ANN, BOB))]
 
 
-def test_unless_there_is_nobody_else() -> None:
+def test_a_disconnected_member_is_made_leader_if_it_is_the_only_one() -> None:
     room = Room(initial_rebalance_delay_ms=3000)
     room.join("ann", version=4)
     room.join("ann", ANN, version=4)
@@ -211,7 +211,7 @@ def test_unless_there_is_nobody_else() -> None:
     assert room.join("ann", ANN, version=4, now=3001) == [joined("ann", ANN, 1, leader=ANN, members=seats(ANN))]
 
 
-def test_a_follower_that_hangs_up_while_it_waits_to_sync_can_ask_again() -> None:
+def test_a_follower_that_disconnects_during_sync_can_retry() -> None:
     room = Room()
     room.join("ann")
     room.join("bob")
@@ -223,7 +223,7 @@ def test_a_follower_that_hangs_up_while_it_waits_to_sync_can_ask_again() -> None
     assert room.group.next_deadline_ms() == SESSION_MS
 
 
-def test_after_which_it_has_to_be_heard_of_within_its_session() -> None:
+def test_after_a_disconnect_during_sync_the_session_timeout_applies() -> None:
     room = Room()
     room.join("ann")
     room.join("bob")
@@ -235,7 +235,7 @@ def test_after_which_it_has_to_be_heard_of_within_its_session() -> None:
     assert room.group.expire(15_000) == [MemberExpired("g", BOB, "heartbeat")]
 
 
-def test_what_nobody_waits_for_can_be_forgotten_any_time() -> None:
+def test_cancelling_an_unknown_request_is_harmless() -> None:
     room = Room().with_two()
     assert room.group.forget("ann", 1) == []
     assert room.group.state is State.STABLE

@@ -53,15 +53,15 @@ def test_a_follower_that_restarts_skips_nothing() -> None:
     assert room.join("bob", group_instance_id="bob", version=9)[1:] == [joined("bob", BOB_AGAIN, 2, leader=ANN)]
 
 
-def test_a_leader_too_old_to_skip_the_assignment_is_not_told_that_it_leads() -> None:
+def test_a_restarted_leader_too_old_to_skip_the_assignment_is_not_named_leader() -> None:
     room = Room().with_static_two()
     assert room.join("ann", group_instance_id="ann", version=8)[1:] == [joined("ann", ANN_AGAIN, 2, leader=ANN)]
-    # But it does: its next join is a rebalance.
+    # But it is still leader: its next join causes a rebalance.
     room.sync("ann", ANN_AGAIN, 2)
     assert room.join("ann", ANN_AGAIN, group_instance_id="ann", version=8) == []
 
 
-def test_whoever_had_the_instance_before_is_fenced_off() -> None:
+def test_the_previous_member_of_an_instance_is_fenced() -> None:
     room = Room().with_static_two()
     room.join("bob", group_instance_id="bob", version=5)
     fenced = ErrorCode.FENCED_INSTANCE_ID
@@ -73,7 +73,7 @@ def test_whoever_had_the_instance_before_is_fenced_off() -> None:
 
 
 @pytest.mark.parametrize("instance", ["bob", None])
-def test_whoever_had_the_id_before_is_unknown_without_the_instance(instance: str | None) -> None:
+def test_the_previous_member_id_without_its_instance_is_unknown(instance: str | None) -> None:
     room = Room().with_static_two()
     room.join("bob", group_instance_id="bob", version=5)
     expected = ErrorCode.UNKNOWN_MEMBER_ID if instance is None else ErrorCode.FENCED_INSTANCE_ID
@@ -87,7 +87,7 @@ def test_an_unknown_instance_is_an_unknown_member() -> None:
     assert room.join("eve", BOB, group_instance_id="eve", version=5) == [refuse_join("eve", unknown, BOB)]
 
 
-def test_somebody_waiting_to_join_in_the_instances_name_is_fenced_off() -> None:
+def test_a_pending_join_of_the_same_instance_is_fenced() -> None:
     room = Room().with_static_two()
     room.join("ann", ANN, group_instance_id="ann", version=5)
     assert room.join("again", group_instance_id="ann", version=5) == [
@@ -99,7 +99,7 @@ def test_somebody_waiting_to_join_in_the_instances_name_is_fenced_off() -> None:
     ]
 
 
-def test_somebody_waiting_to_sync_in_the_instances_name_is_fenced_off_and_all_start_over() -> None:
+def test_a_pending_sync_of_the_same_instance_is_fenced_and_the_group_rebalances() -> None:
     room = Room().with_static_two()
     room.join("ann", ANN, group_instance_id="ann", version=5)
     room.join("bob", BOB, group_instance_id="bob", version=5)
@@ -121,7 +121,7 @@ def test_a_restart_with_no_protocol_in_common_is_refused() -> None:
     ]
 
 
-def test_a_full_group_takes_its_own_members_back() -> None:
+def test_a_full_group_accepts_its_own_static_members() -> None:
     room = Room(max_size=2).with_static_two()
     assert len(room.join("bob", group_instance_id="bob", version=5)) == 2
     assert room.join("cyd", group_instance_id="cyd", version=5) == [
@@ -129,7 +129,7 @@ def test_a_full_group_takes_its_own_members_back() -> None:
     ]
 
 
-def test_a_member_that_does_not_join_again_keeps_its_place_until_its_session_ends() -> None:
+def test_a_static_member_that_does_not_rejoin_keeps_its_place_until_its_session_expires() -> None:
     room = Room().with_static_two(session_timeout_ms=2 * REBALANCE_MS)
     room.join("cyd", now=1, session_timeout_ms=2 * REBALANCE_MS)
     room.join("ann", ANN, now=1, session_timeout_ms=2 * REBALANCE_MS)
@@ -139,13 +139,13 @@ def test_a_member_that_does_not_join_again_keeps_its_place_until_its_session_end
     ]
 
 
-def test_a_leader_that_does_not_join_again_keeps_its_place_but_not_its_lead() -> None:
+def test_a_static_leader_that_does_not_rejoin_keeps_its_place_but_not_leadership() -> None:
     room = Room().with_static_two(session_timeout_ms=2 * REBALANCE_MS)
     room.join("bob", BOB, now=1, session_timeout_ms=2 * REBALANCE_MS, protocols=protocols("range", "new"))
     assert room.group.expire(REBALANCE_MS + 1) == [joined("bob", BOB, 3, leader=BOB, members=seats(ANN, BOB, **BOTH))]
 
 
-def test_if_nobody_joins_again_the_group_waits_for_their_sessions_to_end() -> None:
+def test_if_no_static_member_rejoins_the_group_waits_for_their_sessions() -> None:
     room = Room().with_static_two(session_timeout_ms=5 * REBALANCE_MS)
     room.join("cyd", now=0)
     room.group.forget("cyd", 0)
@@ -158,7 +158,7 @@ def test_if_nobody_joins_again_the_group_waits_for_their_sessions_to_end() -> No
     ]
 
 
-def test_a_restarted_member_has_a_session_of_its_own() -> None:
+def test_a_restarted_member_has_a_new_session() -> None:
     room = Room().with_static_two()
     room.join("bob", group_instance_id="bob", version=5, now=5000)
     room.heartbeat(ANN, 2, now=9000)
@@ -178,7 +178,7 @@ def test_a_member_that_restarts_before_it_synced_does_not_have_to_be_waited_for(
     assert room.group.expire(REBALANCE_MS) == []
 
 
-def test_a_static_member_may_hang_up_while_it_waits_and_restart() -> None:
+def test_a_static_member_may_disconnect_while_it_waits_and_restart() -> None:
     room = Room().with_static_two()
     room.join("cyd", group_instance_id="cyd", version=5)
     assert room.group.forget("cyd", 1) == []
@@ -201,7 +201,7 @@ def test_an_administrator_removes_a_member_by_its_instance() -> None:
     assert room.heartbeat(ANN, 2, instance="ann") is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_pending_id_is_of_no_use_to_a_static_member() -> None:
+def test_a_static_member_cannot_use_a_pending_member_id() -> None:
     room = Room()
     room.join("ann", version=4)
     assert room.join("ann", ANN, group_instance_id="ann", version=5) == [

@@ -26,5 +26,5 @@ def test_topics_are_read_whatever_follows_them() -> None:
         b"\x00\x01\x7f\xff\xff\xff" + bytes(100),
     ],
 )
-def test_other_bytes_are_no_subscription(broken: bytes) -> None:
+def test_other_bytes_are_not_a_subscription(broken: bytes) -> None:
     assert topics_in(broken) is None

@@ -22,7 +22,7 @@ from .making import (
 
 
 def two_that_have_joined(**settings: int) -> Room:
-    """Ann, who leads, and Bob, in generation 2, which waits for Ann's assignment."""
+    """A group in generation 2 with Ann as leader and Bob, waiting for Ann's assignment."""
     room = Room(**settings)
     room.join("ann")
     room.join("bob")
@@ -41,14 +41,14 @@ def test_followers_wait_until_the_leader_has_assigned() -> None:
     assert room.group.state is State.STABLE
 
 
-def test_a_follower_that_comes_after_the_leader_is_answered_at_once() -> None:
+def test_a_follower_that_syncs_after_the_leader_is_answered_at_once() -> None:
     room = two_that_have_joined()
     room.sync("ann", ANN, 2, assignments={ANN: b"a", BOB: b"b"})
     assert room.sync("bob", BOB, 2) == [synced("bob", b"b")]
     assert room.sync("bob", BOB, 2) == [synced("bob", b"b")]
 
 
-def test_a_member_that_the_leader_forgot_is_assigned_nothing_and_strangers_are_ignored() -> None:
+def test_omitted_members_get_nothing_and_unknown_ones_are_ignored() -> None:
     room = two_that_have_joined()
     room.sync("bob", BOB, 2)
     assert room.sync("ann", ANN, 2, assignments={ANN: b"a", "eve-9": b"e"}) == [
@@ -58,13 +58,13 @@ def test_a_member_that_the_leader_forgot_is_assigned_nothing_and_strangers_are_i
     ]
 
 
-def test_a_followers_assignment_is_not_listened_to() -> None:
+def test_an_assignment_from_a_follower_is_ignored() -> None:
     room = two_that_have_joined()
     assert room.sync("bob", BOB, 2, assignments={BOB: b"everything"}) == []
     assert room.group.state is State.COMPLETING_REBALANCE
 
 
-def test_of_two_syncs_in_one_members_name_the_later_is_answered() -> None:
+def test_of_two_syncs_of_one_member_the_later_is_answered() -> None:
     room = two_that_have_joined()
     room.sync("bob", BOB, 2)
     assert room.sync("bob again", BOB, 2) == [refuse_sync("bob", ErrorCode.REBALANCE_IN_PROGRESS)]
@@ -72,20 +72,20 @@ def test_of_two_syncs_in_one_members_name_the_later_is_answered() -> None:
     assert answers[1:] == [synced("ann", b""), synced("bob again", b"b")]
 
 
-def test_nobody_can_sync_while_members_are_joining() -> None:
+def test_sync_is_refused_while_members_are_joining() -> None:
     room = Room().with_two()
     room.join("cyd")
     assert room.sync("bob", BOB, 2) == [refuse_sync("bob", ErrorCode.REBALANCE_IN_PROGRESS)]
 
 
-def test_somebody_who_joins_calls_off_the_assignment_that_others_wait_for() -> None:
+def test_a_new_member_cancels_the_pending_assignment() -> None:
     room = two_that_have_joined()
     room.sync("bob", BOB, 2)
     assert room.join("cyd") == [refuse_sync("bob", ErrorCode.REBALANCE_IN_PROGRESS)]
     assert room.sync("ann", ANN, 2, assignments={ANN: b"a"}) == [refuse_sync("ann", ErrorCode.REBALANCE_IN_PROGRESS)]
 
 
-def test_what_was_assigned_before_is_forgotten_when_an_assignment_is_called_off() -> None:
+def test_cancelling_an_assignment_clears_earlier_ones() -> None:
     room = Room().with_two()
     room.join("ann", ANN)
     room.join("bob", BOB)
@@ -99,23 +99,24 @@ def test_another_generation_is_refused(generation: int) -> None:
     assert room.sync("bob", BOB, generation) == [refuse_sync("bob", ErrorCode.ILLEGAL_GENERATION)]
 
 
-def test_strangers_are_refused() -> None:
+def test_unknown_members_are_refused() -> None:
     room = two_that_have_joined()
     assert room.sync("eve", "eve-9", 2) == [refuse_sync("eve", ErrorCode.UNKNOWN_MEMBER_ID)]
 
 
 @pytest.mark.parametrize("other", [{"protocol_type": "connect"}, {"protocol_name": "sticky"}])
-def test_who_believes_in_another_protocol_is_refused(other: dict[str, str]) -> None:
+def test_a_sync_with_another_protocol_is_refused(other: dict[str, str]) -> None:
     room = two_that_have_joined()
     named = {"protocol_type": "consumer", "protocol_name": "range"}
     assert room.sync("bob", BOB, 2, **{**named, **other}) == [refuse_sync("bob", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)]
     assert room.sync("bob", BOB, 2, **named) == []
 
 
-# ── Those who never sync ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── Members that never sync
+# ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_leader_that_never_assigns_is_dropped_and_its_followers_are_told() -> None:
+def test_a_leader_that_never_syncs_is_dropped_and_its_followers_rejoin() -> None:
     room = two_that_have_joined()
     room.sync("bob", BOB, 2)
     room.heartbeat(ANN, 2, now=REBALANCE_MS - 1)
@@ -127,7 +128,7 @@ def test_a_leader_that_never_assigns_is_dropped_and_its_followers_are_told() -> 
     assert room.join("bob", BOB, now=REBALANCE_MS) == [joined("bob", BOB, 3, leader=BOB, members=seats(BOB))]
 
 
-def test_a_follower_that_never_asks_for_its_assignment_is_dropped() -> None:
+def test_a_follower_that_never_syncs_is_dropped() -> None:
     room = two_that_have_joined()
     room.sync("ann", ANN, 2)
     room.heartbeat(ANN, 2, now=REBALANCE_MS - 1)
@@ -136,7 +137,7 @@ def test_a_follower_that_never_asks_for_its_assignment_is_dropped() -> None:
     assert room.group.state is State.PREPARING_REBALANCE
 
 
-def test_when_all_have_synced_nothing_is_left_to_wait_for() -> None:
+def test_the_sync_timeout_ends_when_all_have_synced() -> None:
     room = two_that_have_joined()
     room.sync("bob", BOB, 2)
     room.sync("ann", ANN, 2)
@@ -145,7 +146,7 @@ def test_when_all_have_synced_nothing_is_left_to_wait_for() -> None:
     assert room.group.expire(REBALANCE_MS) == []
 
 
-def test_a_rebalance_begins_a_new_wait() -> None:
+def test_a_rebalance_restarts_the_sync_timeout() -> None:
     room = two_that_have_joined()
     room.sync("bob", BOB, 2)
     room.join("cyd", now=5)
@@ -169,10 +170,10 @@ def test_a_member_that_waits_to_sync_need_not_heartbeat() -> None:
     assert room.group.expire(2 * SESSION_MS) == [MemberExpired("g", BOB, "heartbeat")]
 
 
-# ── What could not be stored ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Failed writes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_assignment_that_could_not_be_stored_is_made_again() -> None:
+def test_an_assignment_that_could_not_be_stored_causes_a_rebalance() -> None:
     room = two_that_have_joined()
     room.sync("bob", BOB, 2)
     [failed, *_] = room.sync("ann", ANN, 2, assignments={BOB: b"b"})
@@ -204,7 +205,7 @@ def test_a_failure_to_store_an_empty_group_changes_nothing() -> None:
     assert room.group.state is State.EMPTY
 
 
-def test_a_dead_group_answers_those_who_wait_and_nobody_after() -> None:
+def test_a_dead_group_answers_pending_syncs_and_refuses_later_ones() -> None:
     room = two_that_have_joined()
     room.sync("bob", BOB, 2)
     assert room.group.die(ErrorCode.NOT_COORDINATOR) == [refuse_sync("bob", ErrorCode.NOT_COORDINATOR)]
@@ -215,7 +216,7 @@ def test_a_dead_group_answers_those_who_wait_and_nobody_after() -> None:
     assert room.group.check_commit(BOB, None, 2, 9) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_a_dead_group_answers_those_who_wait_to_join() -> None:
+def test_a_dead_group_answers_pending_joins() -> None:
     room = Room().with_two()
     room.join("cyd")
     assert room.group.die(ErrorCode.NOT_COORDINATOR) == [refuse_join("cyd", ErrorCode.NOT_COORDINATOR, CYD)]

@@ -38,7 +38,7 @@ USERS = {"admin": "admin-secret", "ann": "ann-secret"}
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
-    """One where clients log in and only the admin may do what no ACL allows."""
+    """A broker with authentication and ACLs; the admin is a super user."""
     folder = tmp_path_factory.mktemp("guarded")
     with Guarded(folder) as guarded:
         yield guarded
@@ -59,7 +59,7 @@ class Guarded(Probed):
 
     @property
     def audit(self) -> str:
-        """All of it: a line is written soon after the request that caused it is answered."""
+        """The whole audit log; waits because a line is written shortly after its request is answered."""
         path, before = self.data_dir / "audit.jsonl", ""
         for _ in range(100):
             time.sleep(0.05)

@@ -1,7 +1,7 @@
-"""`ottla serve` in a process that measures itself: how long its event loop was held in one piece.
+"""`ottla serve` in a process that measures how long its event loop is blocked.
 
-Run as a module, with a file for the result, then the arguments of `ottla`. The loop is asyncio's own, whose callbacks
-can be timed; time is that of the loop's thread alone, so other work on the machine does not count.
+Run as a module with a file for the result and the arguments of `ottla`. It uses asyncio's loop, whose callbacks can be
+timed, and the CPU time of the loop's thread, so that other load on the machine does not count.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _SECONDS = struct.Struct("d")
 
 
 class Cost(NamedTuple):
-    """Of a request: the longest piece of CPU time in the loop, and the memory that it took meanwhile."""
+    """The cost of a request: the longest CPU time of a callback, and the memory growth."""
 
     held_s: float
     grown_bytes: int
 
 
 class Probed(Serve):
-    """A broker that tells what requests cost it."""
+    """A broker that reports the cost of requests."""
 
     def start(self):  # type: ignore[no-untyped-def]  # noqa: ANN201 - as Serve
         result = self.folder / "held.bin"
@@ -47,13 +47,13 @@ class Probed(Serve):
         return process
 
     def begin(self) -> None:
-        """Forget what was, and note how much memory there is."""
+        """Reset the measurement and record the memory in use."""
         _SECONDS.pack_into(self._held, 0, 0.0)
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
         self._before = self._status("VmRSS")
 
     def cost(self) -> Cost:
-        """Since `begin`."""
+        """The cost since `begin`."""
         return Cost(_SECONDS.unpack_from(self._held)[0], max(self._status("VmHWM") - self._before, 0))
 
     def _status(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Requests of hostile shapes, made from the declarations of the protocol: any API, any version."""
+"""Hostile requests of any API and version, generated from the protocol's declarations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KNOWN_TOPIC = "known"
 LONG = 30_000
 MANY = 10_000
 _SMALL_TIMES = ("_ms", "timeout", "wait")
-"""Names of fields that say how long to wait: a request is not to be one that just waits."""
+"""Names of fields with wait times; set to zero so that requests do not just wait."""
 _BITS = {"b": 8, "B": 8, "h": 16, "H": 16, "i": 32, "I": 32, "q": 64}
 
 
@@ -50,7 +50,7 @@ def served_versions() -> Iterator[tuple[Api, int]]:
 
 def shapes(api: Api, version: int) -> Iterator[Shape]:
     kind = request_type(api)
-    # What is in between decodes like the one or the other.
+    # Versions in between decode like one of these.
     for path in _lists(kind, version) if version == api.last else ():
         where = ".".join(path)
         yield Shape(f"many {where}", path)
@@ -67,7 +67,7 @@ def shapes(api: Api, version: int) -> Iterator[Shape]:
 
 
 def largest(api: Api) -> Iterator[Shape]:
-    """Requests with about as many entries as are decoded."""
+    """Requests with about the maximum number of entries that are decoded."""
     paths = list(_lists(request_type(api), api.last))
     for path in dict.fromkeys((*paths[:1], *paths[-1:])):
         nested = sum(each[: len(path)] == path for each in paths)

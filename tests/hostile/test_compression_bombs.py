@@ -1,4 +1,4 @@
-"""Batches that decompress to far more than they are: wherever a broker looks into them, others are served meanwhile."""
+"""Decompression bombs: wherever a broker decompresses batches, other clients are still served."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check(probed: Probed) -> None:
 
 @pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
 @pytest.mark.parametrize("config", [("cleanup.policy", "compact"), ("compression.type", "snappy")], ids=str)
-def test_producing_one_is_refused_and_holds_nobody_up(
+def test_producing_a_bomb_is_refused_without_blocking_others(
     probed: Probed, client: RawClient, config: tuple[str, str], codec: int
 ) -> None:
     topic = f"{config[0]}-{codec}"
@@ -66,7 +66,7 @@ def test_producing_one_is_refused_and_holds_nobody_up(
 
 
 @pytest.mark.parametrize("config", [("cleanup.policy", "compact"), ("compression.type", "lz4")], ids=str)
-def test_a_large_batch_that_is_allowed_is_taken_in_without_holding_others_up(
+def test_a_large_valid_batch_is_accepted_without_blocking_others(
     probed: Probed, client: RawClient, config: tuple[str, str]
 ) -> None:
     topic = f"large-{config[0]}"
@@ -78,7 +78,7 @@ def test_a_large_batch_that_is_allowed_is_taken_in_without_holding_others_up(
     assert [len(value or b"") for value in values_in(client, topic)] == [MIB] * 3
 
 
-def test_many_in_one_request_are_taken_one_after_the_other(probed: Probed, client: RawClient) -> None:
+def test_many_bombs_in_one_request_are_handled_one_after_the_other(probed: Probed, client: RawClient) -> None:
     create_topic(client, "many", partitions=40, configs={"cleanup.policy": "compact"})
     made = bomb(30 * MIB)
     parts = tuple(PartitionProduceData(index=index, records=made) for index in range(40))
@@ -92,7 +92,7 @@ def test_many_in_one_request_are_taken_one_after_the_other(probed: Probed, clien
     assert {one.error_code for one in answer.partition_responses} == {ErrorCode.INVALID_RECORD}
 
 
-def test_a_request_has_a_limit_of_its_own(probed: Probed, client: RawClient) -> None:
+def test_decompression_is_limited_per_request(probed: Probed, client: RawClient) -> None:
     create_topic(client, "sum", partitions=40, configs={"cleanup.policy": "compact"})
     made = bomb(20 * MIB, GZIP, start=NOISE)
     parts = tuple(PartitionProduceData(index=index, records=made) for index in range(40))
@@ -105,7 +105,7 @@ def test_a_request_has_a_limit_of_its_own(probed: Probed, client: RawClient) -> 
 
 
 @pytest.mark.parametrize("size", [20 * MIB, 40 * MIB])
-def test_a_share_group_gets_past_them(probed: Probed, client: RawClient, size: int) -> None:
+def test_a_share_group_skips_bombs(probed: Probed, client: RawClient, size: int) -> None:
     topic = f"shared-{size}"
     topic_id = create_topic(client, topic)
     member = ShareMember(client, f"group-{size}", topic, topic_id)
@@ -120,9 +120,9 @@ def test_a_share_group_gets_past_them(probed: Probed, client: RawClient, size: i
     check(probed)
 
 
-def test_looking_for_a_time_that_no_record_has_holds_nobody_up(probed: Probed, client: RawClient) -> None:
+def test_a_timestamp_lookup_in_bombs_does_not_block_others(probed: Probed, client: RawClient) -> None:
     create_topic(client, "times")
-    # The header promises a late record, so that each is looked into.
+    # The header claims a late record, so that each batch is decompressed.
     small = bomb(100_000, GZIP, max_timestamp=LATE_MS)
     large = bomb(20 * MIB, GZIP, start=NOISE, max_timestamp=LATE_MS)
     for made in [small] * 100 + [large] * 5:
@@ -134,7 +134,7 @@ def test_looking_for_a_time_that_no_record_has_holds_nobody_up(probed: Probed, c
     assert (topic.partitions[0].error_code, topic.partitions[0].offset) == (ErrorCode.NONE, -1)
 
 
-def test_reading_them_over_rest_holds_nobody_up(probed: Probed, client: RawClient) -> None:
+def test_reading_bombs_over_rest_does_not_block_others(probed: Probed, client: RawClient) -> None:
     create_topic(client, "rest")
     for _ in range(10):
         send_batch(client, "rest", bomb(MIB, GZIP))

@@ -47,7 +47,7 @@ def client(served: Serve) -> Iterator[RawClient]:
 
 
 def join(client: RawClient, group: str, metadata: bytes = b"", instance: str | None = None) -> JoinGroupResponse:
-    """Join without the detour for a member id, as clients before KIP-394 do."""
+    """Join without requesting a member id first, as clients before KIP-394 do."""
     request = JoinGroupRequest(
         group_id=group,
         session_timeout_ms=1_800_000,
@@ -137,7 +137,7 @@ def test_ids_of_a_group_have_a_limit(served: Serve, client: RawClient) -> None:
         assert share(named, "shared", ("t",))[0] == ErrorCode.INVALID_REQUEST
 
 
-def test_all_groups_together_have_a_limit_and_those_that_leave_make_room(served: Serve, client: RawClient) -> None:
+def test_the_memory_of_all_groups_is_limited_and_freed_when_members_leave(served: Serve, client: RawClient) -> None:
     before = metric(served, "ottla_groups_memory_bytes")
     members: list[str] = []
     while (joined := join(client, f"many-{len(members)}", bytes(_MIB // 2))).error_code == ErrorCode.NONE:
@@ -164,5 +164,5 @@ def test_offsets_of_many_groups_have_a_limit(served: Serve, client: RawClient) -
     codes = [commit(client, f"flood-{number}", note) for number in range(1000)]
     assert codes[0] == ErrorCode.NONE
     assert codes[-1] == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert commit(client, "first", note) == ErrorCode.NONE  # what is committed already may move on
+    assert commit(client, "first", note) == ErrorCode.NONE  # existing offsets may still be updated
     assert metric(served, "ottla_groups_memory_bytes") <= _LIMIT

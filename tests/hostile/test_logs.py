@@ -1,4 +1,4 @@
-"""What clients make a broker write: neither the log nor the audit log grows with what they send."""
+"""Log and audit log do not grow with the size of client input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANY = 20_000
 NAMES = [f"unknown-topic-with-some-name-{number}" for number in range(MANY)]
 
 
-def test_a_long_user_name_is_cut(guarded: Guarded) -> None:
+def test_a_long_user_name_is_truncated(guarded: Guarded) -> None:
     before = len(guarded.audit)
     with RawClient(guarded.address) as client:
         client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
@@ -37,12 +37,12 @@ def test_a_long_user_name_is_cut(guarded: Guarded) -> None:
             client.ask(SaslAuthenticateRequest(auth_bytes=b"n,,n=" + name + b",r=abc"))
             client.ask(SaslAuthenticateRequest(auth_bytes=b"c=biws,r=abc,p=AAAA"))
         except HungUpError:
-            pass  # a message of that size is not taken at all
+            pass  # a message of that size is refused
     assert len(guarded.audit) - before < 2000
 
 
 @pytest.mark.parametrize("kind", ["metadata", "describe"])
-def test_many_names_that_may_not_be_described_are_one_line_and_hold_nobody_up(guarded: Guarded, kind: str) -> None:
+def test_many_denied_names_are_one_audit_line_and_do_not_block_others(guarded: Guarded, kind: str) -> None:
     asked: MetadataRequest | DescribeTopicPartitionsRequest
     if kind == "metadata":
         asked = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in NAMES))
@@ -62,7 +62,7 @@ def test_many_names_that_may_not_be_described_are_one_line_and_hold_nobody_up(gu
     assert cost.held_s < MOST_HELD_S
 
 
-def test_what_an_address_causes_to_be_written_is_limited(guarded: Guarded) -> None:
+def test_log_lines_caused_by_one_address_are_rate_limited(guarded: Guarded) -> None:
     with guarded.logged_in() as client:
         before = len(guarded.audit.splitlines())
         for number in range(1000):

@@ -1,4 +1,4 @@
-"""Every API in every version with requests of hostile shapes: none may hold the loop, fill the memory or stop the stop.
+"""Hostile requests of every API and version: none may block the loop, exhaust memory or prevent shutdown.
 
 `pytest -s` prints how many shapes were tried and the worst of them.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_HELD_S = 0.1
 MOST_MULTIPLE = 60
 FREE_BYTES = 24 << 20
-"""What any request may take: imports, caches and what the allocator keeps."""
+"""Allowed memory growth of any request: imports, caches and allocator overhead."""
 WAITS_S = 3.0
 """A request that is not answered for so long is one that waits."""
 NOT_ASKED = {apis.SASL_HANDSHAKE.key, apis.SASL_AUTHENTICATE.key}
@@ -107,7 +107,7 @@ KEYS = sorted({api.key for api, _ in served_versions()} - NOT_ASKED)
 
 
 @pytest.mark.parametrize("key", KEYS, ids=[apis.APIS[key].name for key in KEYS])
-def test_no_request_takes_more_than_it_may(broker: Hostile, key: int) -> None:
+def test_no_request_exceeds_its_cpu_and_memory_limits(broker: Hostile, key: int) -> None:
     tried = [
         least_of_three(broker, api, version, shape)
         for api, version in served_versions()
@@ -118,7 +118,7 @@ def test_no_request_takes_more_than_it_may(broker: Hostile, key: int) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS, ids=[apis.APIS[key].name for key in KEYS])
-def test_no_request_of_the_largest_size_takes_more_than_it_may(broker: Hostile, key: int) -> None:
+def test_no_request_of_the_largest_size_exceeds_its_limits(broker: Hostile, key: int) -> None:
     if not broker.is_open:
         pytest.skip("checks against ACLs are in turns, whatever their number")
     api = apis.APIS[key]
@@ -127,7 +127,7 @@ def test_no_request_of_the_largest_size_takes_more_than_it_may(broker: Hostile, 
 
 
 def least_of_three(broker: Hostile, api: apis.Api, version: int, shape: Shape) -> Tried:
-    """CPU time, too, depends on what else the machine does."""
+    """The least of three measurements, because CPU time also depends on other load."""
     for _ in range(2):
         tried = broker.ask(api, version, shape)
         if not tried.is_too_much:

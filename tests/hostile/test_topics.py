@@ -1,4 +1,4 @@
-"""Topics that clients create and delete: how many, how fast, and which not."""
+"""Limits on the creation and deletion of topics by clients."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_there_is_a_limit_on_partitions(tmp_path: Path) -> None:
         assert commit(client, "first") == ErrorCode.NONE  # internal topics are created all the same
 
 
-def test_clients_cannot_create_topics_as_fast_as_they_ask_for_them(tmp_path: Path) -> None:
+def test_topic_creation_is_rate_limited(tmp_path: Path) -> None:
     options = ("--set", "broker.max_auto_created_topics_per_s=5")
     with Serve(tmp_path, *options) as served, RawClient(served.address) as client:
         names = tuple(MetadataRequestTopic(name=f"auto-{number}") for number in range(200))

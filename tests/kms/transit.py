@@ -98,11 +98,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(payload)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: pytest shows what a test needs."""
+        """Discard log messages."""
 
 
 def _envelope(data: dict[str, Any]) -> dict[str, Any]:
-    """What surrounds the data in every answer of Vault."""
+    """The envelope of every Vault response."""
     return {
         "request_id": str(uuid.uuid4()),
         "lease_id": "",

@@ -1,4 +1,4 @@
-"""Each test runs on both event loops, and fails if the loop had anything to complain about."""
+"""Runs each test on both event loops, and fails if the loop reported an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 @pytest.fixture(scope="session")
 def _few_objects() -> Iterator[None]:
-    """What is there before the first test need not be looked through after each."""
+    """Freeze existing objects, so that the garbage collection after each test skips them."""
     gc.collect()
     gc.freeze()
     yield
@@ -27,7 +27,7 @@ def _few_objects() -> Iterator[None]:
 
 @pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest, _few_objects: None) -> Callable[[Coroutine[Any, Any, None]], None]:
-    """Runs a scenario to its end."""
+    """Runs a scenario to completion."""
 
     def run_scenario(scenario: Coroutine[Any, Any, None]) -> None:
         complaints: list[str] = []
@@ -39,7 +39,7 @@ def run(request: pytest.FixtureRequest, _few_objects: None) -> Callable[[Corouti
 
         with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
             runner.run(watched())
-        # An exception that nobody retrieved is complained of when its task is collected.
+        # An unretrieved exception is reported when its task is collected.
         gc.collect()
         assert complaints == []
 

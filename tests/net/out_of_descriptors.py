@@ -1,4 +1,4 @@
-"""A process with few descriptors, whose listener takes and gives back all of them when it is told to."""
+"""A process with few descriptors that uses up and frees all of them on command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A listener with somebody behind it who does as the frame says, and a client that hides nothing."""
+"""A listener with a scripted handler, and a raw client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def frame(payload: bytes) -> bytes:
 
 
 class Obedient:
-    """Answers each frame with itself, unless it begins with one of the words below."""
+    """Echoes each frame, unless it starts with one of the commands below."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
@@ -85,7 +85,7 @@ class Obedient:
 
 
 class Client:
-    """One connection, of which only that is read which is asked for."""
+    """One connection that reads only on request."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
@@ -112,7 +112,7 @@ class Client:
         return await self.receive()
 
     async def receive(self) -> bytes:
-        """The next answer."""
+        """The next response."""
         [size] = struct.unpack(">i", await self.read(4))
         return await self.read(size)
 
@@ -125,7 +125,7 @@ class Client:
         return bytes(data)
 
     async def read_to_the_end(self) -> bytes:
-        """All that comes before the connection is closed."""
+        """All bytes until the connection is closed."""
         data = bytearray()
         while piece := await self._piece(MIB):
             data += piece
@@ -141,7 +141,7 @@ class Client:
         self.socket.close()
 
     def reset(self) -> None:
-        """Gone without a goodbye."""
+        """Abort the connection."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
@@ -160,7 +160,7 @@ async def listening(answering: Obedient, **settings: Any) -> AsyncIterator[Liste
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait until this holds."""
+    """Wait until the condition holds."""
     deadline = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Run = Callable[[Coroutine[Any, Any, None]], None]
 
 HOSTS = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
-"""As many addresses as a name that stands for IPv4 and IPv6, and one more; every machine has these."""
+"""More addresses than a dual-stack name has; available on every machine."""
 
 
 async def listen(port: int) -> asyncio.Server:
@@ -60,7 +60,7 @@ def test_a_port_that_is_taken_on_another_address_is_not_used(run: Run) -> None:
     run(scenario())
 
 
-def test_it_is_not_tried_for_ever(run: Run) -> None:
+def test_the_search_for_a_port_is_limited(run: Run) -> None:
     async def scenario() -> None:
         async def always_too_late(port: int) -> asyncio.Server:
             if port:
@@ -73,7 +73,7 @@ def test_it_is_not_tried_for_ever(run: Run) -> None:
     run(scenario())
 
 
-def test_a_port_that_is_asked_for_is_taken_or_refused(run: Run) -> None:
+def test_an_explicit_port_is_used_or_refused(run: Run) -> None:
     async def scenario() -> None:
         server, address = await on_one_port(listen, 0)
         with pytest.raises(OSError, match="in use"):

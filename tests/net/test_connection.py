@@ -1,4 +1,4 @@
-"""One request at a time and in order, whatever the client does."""
+"""Requests of a connection are answered one at a time and in order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_hundred_requests_in_one_write_are_answered_in_order(run: Run) -> None
     run(scenario())
 
 
-def test_a_slow_answer_holds_up_those_behind_it_and_is_not_overtaken(run: Run) -> None:
+def test_a_slow_response_is_not_overtaken(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -49,7 +49,7 @@ def test_a_slow_answer_holds_up_those_behind_it_and_is_not_overtaken(run: Run) -
     run(scenario())
 
 
-def test_a_request_with_a_late_answer_of_nothing_lets_the_next_one_pass(run: Run) -> None:
+def test_a_delayed_request_without_a_response_lets_the_next_one_pass(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -62,7 +62,7 @@ def test_a_request_with_a_late_answer_of_nothing_lets_the_next_one_pass(run: Run
     run(scenario())
 
 
-def test_what_came_before_a_broken_frame_is_answered_before_the_connection_closes(run: Run) -> None:
+def test_requests_before_a_malformed_frame_are_answered_before_the_close(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -76,7 +76,7 @@ def test_what_came_before_a_broken_frame_is_answered_before_the_connection_close
     run(scenario())
 
 
-def test_a_broken_frame_waits_for_what_came_before_it_in_another_read(run: Run) -> None:
+def test_a_malformed_frame_waits_for_earlier_requests_of_another_read(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -109,7 +109,7 @@ def test_connections_do_not_wait_for_each_other(run: Run) -> None:
     run(scenario())
 
 
-def test_requests_may_come_one_byte_at_a_time(run: Run) -> None:
+def test_requests_may_arrive_one_byte_at_a_time(run: Run) -> None:
     async def scenario() -> None:
         async with listening(Obedient()) as listener:
             client = await Client.to(listener)
@@ -122,7 +122,7 @@ def test_requests_may_come_one_byte_at_a_time(run: Run) -> None:
     run(scenario())
 
 
-def test_a_request_larger_than_any_buffer_comes_whole(run: Run) -> None:
+def test_a_request_larger_than_any_buffer_is_received_whole(run: Run) -> None:
     async def scenario() -> None:
         async with listening(Obedient()) as listener:
             client = await Client.to(listener)
@@ -135,7 +135,7 @@ def test_a_request_larger_than_any_buffer_comes_whole(run: Run) -> None:
     run(scenario())
 
 
-def test_one_clients_flood_of_requests_leaves_others_their_turn(run: Run) -> None:
+def test_a_flood_of_requests_from_one_client_does_not_starve_others(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -158,7 +158,7 @@ def test_one_clients_flood_of_requests_leaves_others_their_turn(run: Run) -> Non
     run(scenario())
 
 
-# Going away in the middle of everything
+# Disconnects
 
 
 @pytest.mark.parametrize("way", ["close", "reset"])
@@ -176,7 +176,7 @@ def test_one_clients_flood_of_requests_leaves_others_their_turn(run: Run) -> Non
     ],
     ids=["nothing", "half-a-size", "half-a-request", "waiting", "ahead", "waiting-and-half", "unread", "bug"],
 )
-def test_a_client_that_goes_away_is_forgotten(run: Run, way: str, sent: bytes) -> None:
+def test_the_state_of_a_disconnected_client_is_freed(run: Run, way: str, sent: bytes) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -220,10 +220,10 @@ def test_a_handler_that_fails_while_it_is_cancelled_is_reported_and_retrieved(
     assert "internal error while answering" in caplog.text
 
 
-def test_a_client_that_goes_away_at_once_leaves_nothing_that_was_never_begun(run: Run) -> None:
+def test_a_client_that_disconnects_at_once_leaves_no_unstarted_coroutine(run: Run) -> None:
     class Hasty(Obedient):
         def answer(self, connection: Connection, data: memoryview) -> Any:
-            connection.abort()  # so that it is gone before the answer has begun to be waited for
+            connection.abort()  # so that it is gone before the response is awaited
             inner = self._later(bytes(data))
 
             async def outer() -> list[Any] | None:
@@ -241,11 +241,11 @@ def test_a_client_that_goes_away_at_once_leaves_nothing_that_was_never_begun(run
     run(scenario())
 
 
-# Bugs of ours and bad requests
+# Internal errors and bad requests
 
 
 @pytest.mark.parametrize("word", [b"bug", b"later-bug"])
-def test_a_bug_costs_one_connection_and_is_logged_once_with_its_traceback(
+def test_an_internal_error_closes_one_connection_and_is_logged_once_with_a_traceback(
     run: Run, caplog: pytest.LogCaptureFixture, word: bytes
 ) -> None:
     async def scenario() -> None:
@@ -268,7 +268,7 @@ def test_a_bug_costs_one_connection_and_is_logged_once_with_its_traceback(
 
 
 @pytest.mark.parametrize("word", [b"bad", b"later-bad"])
-def test_a_bad_request_is_hung_up_on_after_the_answers_to_those_before_it(
+def test_a_bad_request_closes_the_connection_after_earlier_responses(
     run: Run, caplog: pytest.LogCaptureFixture, word: bytes
 ) -> None:
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Without file descriptors new clients are refused, those who are there are served, and it passes."""
+"""Without file descriptors new clients are refused, connected ones are served, and the listener recovers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def process(loop: str) -> Iterator[tuple[int, int]]:
-    """Its port, and how many connections it allows."""
+    """The port, and the allowed number of connections."""
     command = [sys.executable, "-m", "tests.net.out_of_descriptors", loop]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         assert child.stdin is not None
@@ -54,7 +54,7 @@ def is_served(port: int) -> bool:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_process_without_descriptors_goes_on_and_accepts_again_later(loop: str) -> None:
+def test_a_process_without_descriptors_keeps_serving_and_accepts_again_later(loop: str) -> None:
     with process(loop) as (port, _), socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as old:
         assert ask(old, b"take") == b"Too many open files"
         for _ in range(3):
@@ -82,7 +82,7 @@ def test_connections_leave_descriptors_for_the_logs(loop: str) -> None:
                 connection.close()
 
 
-def test_a_reserve_of_a_quarter_and_no_more_than_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quarter_of_the_descriptors_is_reserved_up_to_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, 1000))
     assert connections_that_fit(20_000) == 750
     assert connections_that_fit(10) == 10

@@ -1,4 +1,4 @@
-"""What is not the Kafka protocol closes its connection, is counted, and is logged once with the peer."""
+"""Bytes of other protocols close the connection, are counted, and are logged once with the peer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize(("sent", "reason"), FOREIGN.values(), ids=FOREIGN)
-def test_foreign_bytes_are_refused_as_what_they_are(
+def test_other_protocols_are_recognized_and_refused(
     run: Run, caplog: pytest.LogCaptureFixture, sent: bytes, reason: str
 ) -> None:
     async def scenario() -> None:
@@ -60,7 +60,7 @@ def test_a_bad_frame_after_good_ones_is_refused_too(run: Run) -> None:
     run(scenario())
 
 
-def test_an_empty_frame_is_for_others_to_judge(run: Run) -> None:
+def test_an_empty_frame_is_passed_to_the_handler(run: Run) -> None:
     async def scenario() -> None:
         async with listening(Obedient()) as listener:
             client = await Client.to(listener)

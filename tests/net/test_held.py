@@ -15,7 +15,7 @@ class Holder:
 ANN, BOB, CYD = Holder("ann"), Holder("bob"), Holder("cyd")
 
 
-def test_the_one_that_has_been_slow_for_longest_has_to_go_first() -> None:
+def test_the_client_that_has_been_slow_longest_is_closed_first() -> None:
     gone: list[Holder] = []
     held: HeldBytes[Holder] = HeldBytes(100, [], gone.append)
     held.slowed(ANN, 40)
@@ -26,7 +26,7 @@ def test_the_one_that_has_been_slow_for_longest_has_to_go_first() -> None:
     assert held.unsent_bytes == 90
 
 
-def test_who_has_caught_up_or_gone_counts_no_more() -> None:
+def test_clients_that_caught_up_or_left_no_longer_count() -> None:
     gone: list[Holder] = []
     held: HeldBytes[Holder] = HeldBytes(100, [], gone.append)
     for _ in range(10):
@@ -37,7 +37,7 @@ def test_who_has_caught_up_or_gone_counts_no_more() -> None:
     assert held.unsent_bytes == 0
 
 
-def test_an_answer_that_is_too_large_by_itself_costs_its_own_client() -> None:
+def test_a_response_that_is_too_large_closes_its_own_client() -> None:
     gone: list[Holder] = []
     held: HeldBytes[Holder] = HeldBytes(100, [], gone.append)
     held.slowed(ANN, 101)
@@ -45,7 +45,7 @@ def test_an_answer_that_is_too_large_by_itself_costs_its_own_client() -> None:
     assert held.unsent_bytes == 0
 
 
-def test_answers_should_take_a_share_of_what_is_left_and_nothing_when_nothing_is() -> None:
+def test_responses_get_a_share_of_the_remaining_memory() -> None:
     held: HeldBytes[Holder] = HeldBytes(1000, [], lambda _: None)
     assert held.room == 250
     held.slowed(ANN, 600)
@@ -54,7 +54,7 @@ def test_answers_should_take_a_share_of_what_is_left_and_nothing_when_nothing_is
     assert held.room == 0
 
 
-def test_whole_requests_count_for_nothing_once_they_are_weighed() -> None:
+def test_complete_requests_are_not_counted_as_partial() -> None:
     gone: list[Holder] = []
     small = Holder("small", 10)
     held = HeldBytes(100, [small], gone.append)
@@ -63,7 +63,7 @@ def test_whole_requests_count_for_nothing_once_they_are_weighed() -> None:
     assert gone == []
 
 
-def test_of_half_received_requests_the_largest_go_first() -> None:
+def test_of_partial_requests_the_largest_are_dropped_first() -> None:
     gone: list[Holder] = []
     ann, bob, cyd = Holder("ann", 20), Holder("bob", 60), Holder("cyd", 50)
     held = HeldBytes(100, [ann, bob, cyd], gone.append)

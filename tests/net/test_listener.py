@@ -1,4 +1,4 @@
-"""Who may connect, who is closed for doing nothing, and how it stops."""
+"""Listeners: connection limits, idle connections, shutdown."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 # Limits
 
 
-def test_no_more_connections_than_allowed_and_again_once_some_are_gone(
-    run: Run, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_connections_are_limited_and_accepted_again_when_some_close(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with listening(Obedient(), max_connections=5) as listener:
             clients = [await Client.to(listener) for _ in range(5)]
@@ -55,7 +53,7 @@ def test_no_more_connections_than_allowed_and_again_once_some_are_gone(
     assert warning.endswith("connection closed: the limit is 5")
 
 
-def test_no_more_connections_from_one_address_than_allowed(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_connections_per_address_are_limited(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with listening(Obedient(), max_connections_per_address=2) as listener:
             for _ in range(2):
@@ -79,7 +77,7 @@ def test_no_more_connections_from_one_address_than_allowed(run: Run, caplog: pyt
 # Idle connections
 
 
-def test_an_idle_connection_is_closed_and_one_that_waits_for_its_answer_is_not(run: Run) -> None:
+def test_an_idle_connection_is_closed_but_not_one_that_waits_for_a_response(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind, max_idle_ms=80) as listener:
@@ -92,7 +90,7 @@ def test_an_idle_connection_is_closed_and_one_that_waits_for_its_answer_is_not(r
 
             behind.go_on.set()
             assert await waiting.receive() == b"later"
-            # The answer counts as something that happened, however long ago the request was.
+            # The response counts as activity, however old the request is.
             assert await waiting.ask(b"again") == b"again"
 
     run(scenario())
@@ -114,7 +112,7 @@ def test_a_connection_in_use_is_not_idle(run: Run) -> None:
 # Stopping
 
 
-def test_stopping_answers_what_has_come_and_accepts_no_more(run: Run) -> None:
+def test_shutdown_answers_received_requests_and_accepts_no_more(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -136,7 +134,7 @@ def test_stopping_answers_what_has_come_and_accepts_no_more(run: Run) -> None:
     run(scenario())
 
 
-def test_stopping_waits_only_so_long(run: Run) -> None:
+def test_shutdown_waits_up_to_a_limit(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -154,7 +152,7 @@ def test_stopping_waits_only_so_long(run: Run) -> None:
     run(scenario())
 
 
-def test_stopping_gives_a_slow_reader_its_last_answer(run: Run) -> None:
+def test_shutdown_sends_a_slow_reader_its_last_response(run: Run) -> None:
     async def scenario() -> None:
         async with listening(Obedient()) as listener:
             client = await Client.to(listener, receive_buffer=4096)

@@ -36,6 +36,6 @@ def test_a_port_has_sixteen_bits(port: int) -> None:
         "max_held_bytes",
     ],
 )
-def test_a_limit_of_nothing_is_refused(name: str) -> None:
+def test_a_limit_of_zero_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
         NetConfig(**{name: 0})

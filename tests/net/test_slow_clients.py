@@ -1,4 +1,4 @@
-"""Clients that do not read, or send half of something: others do not notice, memory is bounded, and they are closed."""
+"""Clients that do not read or send partial requests are closed; memory is bounded, and others are not affected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
-def test_a_client_that_reads_no_answers_is_asked_for_no_more_requests(run: Run) -> None:
+def test_no_more_requests_are_read_from_a_client_that_does_not_read(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -27,7 +27,7 @@ def test_a_client_that_reads_no_answers_is_asked_for_no_more_requests(run: Run) 
             for number in range(100):
                 assert await other.ask(b"%d" % number) == b"%d" % number
 
-            # What the kernel's buffers take, and one answer that no longer fits in.
+            # As much as the kernel's buffers hold, and one response that no longer fits.
             assert len(behind.asked) == answered + 100
             assert answered < 10
             assert listener.held.unsent_bytes < 2 * MIB
@@ -39,7 +39,7 @@ def test_a_client_that_reads_no_answers_is_asked_for_no_more_requests(run: Run) 
     run(scenario())
 
 
-def test_what_a_client_sends_ahead_is_not_read_while_its_first_request_waits(run: Run) -> None:
+def test_pipelined_requests_are_not_read_while_the_first_one_waits(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind) as listener:
@@ -122,14 +122,14 @@ def test_a_client_that_reads_slowly_but_steadily_is_not_stalled(run: Run) -> Non
     run(scenario())
 
 
-def test_half_a_request_that_we_do_not_read_is_not_the_clients_fault(run: Run) -> None:
+def test_a_partial_request_held_back_by_the_broker_is_not_a_stall(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()
         async with listening(behind, max_stalled_ms=300) as listener:
             client, stalled = await Client.to(listener), await Client.to(listener)
             await client.send(frame(b"later"))
             await until(lambda: behind.under_way == 1)
-            # So far ahead that the last one stays half read, for want of reading.
+            # So many requests ahead that the last one is only partially read.
             sending = asyncio.create_task(client.send(frame(bytes(90_000)) * 50))
             await stalled.send(b"\x00")
             await until(lambda: listener.counts["stalled"] == 1)
@@ -143,7 +143,7 @@ def test_half_a_request_that_we_do_not_read_is_not_the_clients_fault(run: Run) -
     run(scenario())
 
 
-def test_a_closing_connection_whose_last_answer_is_not_read_is_closed_in_the_end(run: Run) -> None:
+def test_a_closing_connection_whose_last_response_is_not_read_is_aborted(run: Run) -> None:
     async def scenario() -> None:
         async with listening(Obedient(), max_stalled_ms=50) as listener:
             client = await Client.to(listener, receive_buffer=4096)
@@ -154,7 +154,7 @@ def test_a_closing_connection_whose_last_answer_is_not_read_is_closed_in_the_end
     run(scenario())
 
 
-def test_together_slow_readers_are_held_no_more_for_than_is_allowed(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_memory_for_all_slow_readers_is_limited(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with listening(Obedient(), max_held_bytes=20 * MIB) as listener:
             other = await Client.to(listener)
@@ -164,7 +164,7 @@ def test_together_slow_readers_are_held_no_more_for_than_is_allowed(run: Run, ca
                 assert await other.ask(b"hello") == b"hello"
                 assert listener.held.unsent_bytes <= 20 * MIB
             await until(lambda: listener.counts["too much held"] >= 8)
-            # Those who have been slow for longest had to go; the latest are served.
+            # The slowest were closed; the latest are served.
             assert len(await slow[-1].receive()) == 10_000_000
             assert len(await slow[0].read_to_the_end()) < 10_000_000
 
@@ -172,11 +172,11 @@ def test_together_slow_readers_are_held_no_more_for_than_is_allowed(run: Run, ca
     assert caplog.text.count("too much held from 127.0.0.1") == 1
 
 
-def test_together_half_sent_requests_are_held_no_more_of_than_is_allowed(run: Run) -> None:
+def test_the_memory_for_all_partial_requests_is_limited(run: Run) -> None:
     async def scenario() -> None:
         async with listening(Obedient(), max_held_bytes=20 * MIB) as listener:
             other = await Client.to(listener)
-            # One whole request after another counts for nothing.
+            # Complete requests do not count.
             for _ in range(10):
                 assert len(await other.ask(bytes(5 * MIB))) == 5 * MIB
             assert listener.counts["too much held"] == 0
@@ -190,7 +190,7 @@ def test_together_half_sent_requests_are_held_no_more_of_than_is_allowed(run: Ru
     run(scenario())
 
 
-def test_a_large_request_is_announced_for_free(run: Run) -> None:
+def test_the_announcement_of_a_large_request_takes_no_memory(run: Run) -> None:
     async def scenario() -> None:
         async with listening(Obedient()) as listener:
             clients = [await Client.to(listener) for _ in range(200)]

@@ -31,7 +31,7 @@ def run(*arguments: object, told: bytes | None = None) -> Result:
     return CliRunner().invoke(program, ["queue", *map(str, arguments)], input=told)
 
 
-def test_messages_are_pushed_and_popped_and_looked_at(tmp_path: Path) -> None:
+def test_messages_are_pushed_popped_and_listed(tmp_path: Path) -> None:
     pushed = run("push", tmp_path, "jobs", "one", "two")
     assert (pushed.exit_code, pushed.stderr) == (0, "2 messages pushed to jobs\n")
     run("push", tmp_path, "jobs", told=b"three\r\n\xff\n")
@@ -60,7 +60,7 @@ def test_messages_are_pushed_and_popped_and_looked_at(tmp_path: Path) -> None:
     assert run("tail", tmp_path, "jobs", "--earliest", "--max", "3").stdout == "one\ntwo\nthree\n"
 
 
-def test_damage_is_found_and_what_can_be_mended_is(tmp_path: Path) -> None:
+def test_corruption_is_found_and_repaired_where_possible(tmp_path: Path) -> None:
     run("push", tmp_path, "jobs", "one", "two")
     assert run("verify", tmp_path).stdout == "jobs: intact\n"
     assert run("repair", tmp_path).stdout == "jobs: nothing to repair\n"
@@ -77,7 +77,7 @@ def test_damage_is_found_and_what_can_be_mended_is(tmp_path: Path) -> None:
     assert run("verify", tmp_path, "jobs").stderr.startswith("ottla: 1 problems, 1 messages lost")
 
 
-def test_what_is_not_there_is_an_error_of_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_queue_is_a_one_line_error(tmp_path: Path) -> None:
     for command in ("info", "pop", "tail", "verify", "repair"):
         refused = run(command, tmp_path, "jobs")
         assert (refused.exit_code, refused.stdout) == (1, "")
@@ -88,7 +88,7 @@ def test_what_is_not_there_is_an_error_of_one_sentence(tmp_path: Path) -> None:
 
 @contextmanager
 def served(folder: Path, config: str) -> Iterator[tuple[str, int]]:
-    """`ottla queue serve` with this configuration; its address."""
+    """Run `ottla queue serve` with this configuration; yields its address."""
     (folder / "v-queue-server.toml").write_text(config)
     flags = ["--bind", "127.0.0.1:0", "--data-dir", str(folder / "data"), "--no-auth"]
     with subprocess.Popen(
@@ -108,7 +108,7 @@ def served(folder: Path, config: str) -> Iterator[tuple[str, int]]:
             serving.wait(20)
 
 
-def test_queue_serve_serves_the_folder_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_queue_serve_serves_the_folder_until_stopped(tmp_path: Path) -> None:
     with Queue(tmp_path / "data", "jobs") as queue:
         queue.push("one")
     config = 'log_level = "error"\nauth_enabled = true\n[users]\nann = "x"\n'
@@ -119,7 +119,7 @@ def test_queue_serve_serves_the_folder_until_it_is_told_to_stop(tmp_path: Path) 
             assert json.load(answer) == {"status": "ok", "version": ottla.__version__}
 
 
-def test_queue_serve_gives_up_on_slow_heads_and_bodies_and_on_foreign_sites(tmp_path: Path) -> None:
+def test_queue_serve_refuses_slow_requests_and_other_origins(tmp_path: Path) -> None:
     def answer(sent: bytes) -> bytes:
         with socket.create_connection(address, 20) as connection:
             connection.sendall(sent)
@@ -137,7 +137,7 @@ def test_queue_serve_gives_up_on_slow_heads_and_bodies_and_on_foreign_sites(tmp_
         assert answer(ask % b"localhost:9093").startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_queue_becomes_a_topic_and_a_topic_a_queue(ottla: EphemeralBroker, tmp_path: Path) -> None:
+def test_a_queue_is_copied_to_a_topic_and_back(ottla: EphemeralBroker, tmp_path: Path) -> None:
     messages: list[bytes | str] = ["text", b"\xff", *(f"{number}" for number in range(3000))]
     with Queue(tmp_path, "jobs") as queue:
         queue.push_many(messages)
@@ -166,7 +166,7 @@ def test_the_passwords_of_queues_are_never_shown(tmp_path: Path) -> None:
     assert "hush" not in shown.output + refused.output
 
 
-def test_an_encrypted_queue_goes_to_a_topic_and_back_again(ottla: EphemeralBroker, tmp_path: Path) -> None:
+def test_an_encrypted_queue_is_copied_to_a_topic_and_back(ottla: EphemeralBroker, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     assert CliRunner().invoke(program, ["keys", "generate", str(keys)]).exit_code == 0
     there = ("--broker", ottla.bootstrap_servers, "--keys", keys)

@@ -1,4 +1,4 @@
-"""Each byte of a small queue flipped, each truncation: what is intact is delivered, what is not is told once."""
+"""Flip each byte of a small queue, truncate at each length: intact messages are delivered, damage is reported once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA = "q-0/q_queue"
 
 
 def ends() -> list[int]:
-    """Where the messages of the first part end."""
+    """The end positions of the messages of the first part."""
     found, end = [], 0
     for body in MESSAGES[:IN_FIRST_PART]:
         end += 25 + len(body)
@@ -70,7 +70,7 @@ def flips(data: bytes) -> list[bytes]:
     ]
 
 
-def test_each_flipped_byte_of_the_messages_costs_one_message_which_is_told_once(copy: Path) -> None:
+def test_each_flipped_byte_loses_one_message_reported_once(copy: Path) -> None:
     path = copy / DATA
     data = path.read_bytes()
     for at in range(len(data)):
@@ -84,7 +84,7 @@ def test_each_flipped_byte_of_the_messages_costs_one_message_which_is_told_once(
             assert len(list(verify(copy, "q"))) == 1
 
 
-def test_each_truncation_of_a_part_costs_what_is_cut_off_which_is_told_once(copy: Path) -> None:
+def test_each_truncation_loses_only_the_cut_messages_reported_once(copy: Path) -> None:
     path = copy / DATA
     data = path.read_bytes()
     for size in range(len(data)):
@@ -96,7 +96,7 @@ def test_each_truncation_of_a_part_costs_what_is_cut_off_which_is_told_once(copy
         assert [(damage.messages, damage.kind) for damage in damages] == [(IN_FIRST_PART - left, FailReadTailMessage)]
 
 
-def test_a_part_that_was_cut_short_keeps_nobody_from_writing(copy: Path) -> None:
+def test_a_truncated_part_does_not_prevent_writing(copy: Path) -> None:
     path = copy / "q-1" / "q_queue"
     path.write_bytes(path.read_bytes()[:-1])
     with Queue(copy, "q", fsync="never") as queue:
@@ -107,7 +107,7 @@ def test_a_part_that_was_cut_short_keeps_nobody_from_writing(copy: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["q_info_queue", "q-0/q_info_push", "q-1/q_info_push"])
-def test_damage_to_an_info_file_costs_no_message(copy: Path, name: str) -> None:
+def test_a_damaged_info_file_loses_no_message(copy: Path, name: str) -> None:
     path = copy / name
     data = path.read_bytes()
     for damaged in [*flips(data), *(data[:size] for size in range(len(data)))]:
@@ -123,7 +123,7 @@ def test_damage_to_an_info_file_costs_no_message(copy: Path, name: str) -> None:
     assert list(verify(copy, "q")) == []
 
 
-def test_damage_to_what_a_consumer_committed_brings_messages_again_and_loses_none(copy: Path) -> None:
+def test_a_damaged_commit_redelivers_messages_and_loses_none(copy: Path) -> None:
     path = copy / "q_info_pop_c"
     data = path.read_bytes()
     assert data == b"q;c;30;1;0\n"
@@ -131,13 +131,13 @@ def test_damage_to_what_a_consumer_committed_brings_messages_again_and_loses_non
         for damaged in [*flips(data), *(data[:size] for size in range(len(data)))]:
             path.write_bytes(damaged)
             if damaged.startswith(b"q;c;30;1;1"):
-                continue  # another part in which that is a place: nobody can tell
+                continue  # a valid position in another part: undetectable
             with queue.consumer("c") as consumer:
                 found = [message.body for message in consumer]
             assert found[-6:] == MESSAGES[1:], damaged
 
 
-def test_a_stale_info_queue_sends_no_consumer_back(tmp_path: Path) -> None:
+def test_a_stale_info_queue_does_not_rewind_consumers(tmp_path: Path) -> None:
     with Queue(tmp_path, "q", fsync="never") as queue:
         queue.push(b"1")
         stale = (tmp_path / "q_info_queue").read_bytes()
@@ -150,7 +150,7 @@ def test_a_stale_info_queue_sends_no_consumer_back(tmp_path: Path) -> None:
         assert [message.body for message in consumer] == [b"3"]
 
 
-def test_two_damaged_neighbours_are_told_one_by_one(copy: Path) -> None:
+def test_two_adjacent_damaged_messages_are_reported_separately(copy: Path) -> None:
     path = copy / DATA
     data = bytearray(path.read_bytes())
     data[27] ^= 1
@@ -166,7 +166,7 @@ def test_two_damaged_neighbours_are_told_one_by_one(copy: Path) -> None:
     assert sum(damage.messages for damage in damages) == 3
 
 
-def test_damage_may_be_raised_and_reading_goes_on_behind_it(copy: Path) -> None:
+def test_damage_can_be_raised_and_reading_continues_after_it(copy: Path) -> None:
     path = copy / DATA
     data = bytearray(path.read_bytes())
     data[ends()[1] + 26] ^= 1
@@ -183,7 +183,7 @@ def test_damage_may_be_raised_and_reading_goes_on_behind_it(copy: Path) -> None:
         assert [message.body for message in consumer.pop_many(100)] == MESSAGES[3:]
 
 
-def test_a_missing_part_is_skipped_and_told(tmp_path: Path) -> None:
+def test_a_missing_part_is_skipped_and_reported(tmp_path: Path) -> None:
     for message in (b"1", b"2", b"3", b"4"):
         with Queue(tmp_path, "q", fsync="never") as queue:
             queue.push(message)
@@ -200,7 +200,7 @@ def test_a_missing_part_is_skipped_and_told(tmp_path: Path) -> None:
     assert [(damage.part, damage.kind) for damage in damages] == [(0, NotFound)]
 
 
-def test_a_part_that_was_only_begun_is_passed_over_in_silence(tmp_path: Path) -> None:
+def test_an_empty_new_part_is_skipped_silently(tmp_path: Path) -> None:
     for message in (b"1", b"2"):
         with Queue(tmp_path, "q", fsync="never") as queue:
             queue.push(message)
@@ -222,7 +222,7 @@ def test_all_parts_missing_is_an_empty_queue(tmp_path: Path) -> None:
         assert queue.part == 1
 
 
-def test_messages_of_a_newer_format_are_told_as_such(tmp_path: Path) -> None:
+def test_messages_of_a_newer_format_are_reported_as_such(tmp_path: Path) -> None:
     with Queue(tmp_path, "q", fsync="never") as queue:
         queue.push(b"1")
     path = tmp_path / DATA
@@ -245,8 +245,8 @@ def test_a_large_message_is_found_again_behind_a_destroyed_header(tmp_path: Path
     assert [damage.end for damage in damages] == [25 + len(large)]
 
 
-def test_messages_behind_the_right_edge_come_with_the_next_writer(tmp_path: Path) -> None:
-    """After a power cut the messages may be on the disk, and the line that tells of them not."""
+def test_messages_beyond_the_recorded_end_appear_with_the_next_writer(tmp_path: Path) -> None:
+    """After a power cut the messages may be on disk, but not the line that records them."""
     with Queue(tmp_path, "q", fsync="never") as queue:
         queue.push(b"1")
         line = (tmp_path / "q-0" / "q_info_push").read_bytes()
@@ -259,7 +259,7 @@ def test_messages_behind_the_right_edge_come_with_the_next_writer(tmp_path: Path
     assert read_all(tmp_path)[0] == [b"2", b"3"]
 
 
-def test_a_disk_that_refuses_to_read_is_an_error_and_no_damage(tmp_path: Path) -> None:
+def test_a_read_error_is_not_reported_as_damage(tmp_path: Path) -> None:
     with Queue(tmp_path, "q", fsync="never") as queue, queue.consumer("c") as consumer:
         queue.push(b"1")
         path = tmp_path / DATA

@@ -29,7 +29,7 @@ def everything(folder: Path, keys: KeyRing | None) -> list[Message]:
 
 
 @pytest.mark.parametrize("fsync", ["push", "batch", "never"])
-def test_messages_come_back_and_a_marker_is_found_nowhere(tmp_path: Path, fsync: Fsync) -> None:
+def test_messages_are_read_back_and_no_file_has_plaintext(tmp_path: Path, fsync: Fsync) -> None:
     with Queue(tmp_path, "jobs", keys=ONE_KEY, part_bytes=2000, fsync=fsync) as queue:
         queue.push(MARKER)
         queue.push_many([MARKER.encode() * 10 for _ in range(10)])
@@ -46,7 +46,7 @@ def test_messages_come_back_and_a_marker_is_found_nowhere(tmp_path: Path, fsync:
     assert list(verify(tmp_path, "jobs", ONE_KEY)) == []
 
 
-def test_a_consumer_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_consumer_continues_where_it_stopped(tmp_path: Path) -> None:
     with Queue(tmp_path, "jobs", keys=ONE_KEY) as queue:
         queue.push_many([f"{number}" for number in range(5)])
     for number in range(5):
@@ -84,7 +84,7 @@ def test_a_queue_does_not_open_without_its_key(tmp_path: Path, keys: KeyRing | N
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_turned_on_later_and_with_a_new_key_all_is_read(tmp_path: Path) -> None:
+def test_everything_is_readable_after_enabling_encryption_and_rotating_keys(tmp_path: Path) -> None:
     for keys in (None, ONE_KEY, TWO_KEYS):
         with Queue(tmp_path, "jobs", keys=keys) as queue:
             queue.push("again")
@@ -92,13 +92,13 @@ def test_turned_on_later_and_with_a_new_key_all_is_read(tmp_path: Path) -> None:
     assert [one.text for one in everything(tmp_path, TWO_KEYS)] == ["again"] * 3
 
 
-def test_a_message_that_was_changed_or_moved_is_passed_over_and_told(tmp_path: Path) -> None:
+def test_a_modified_or_moved_message_is_skipped_and_reported(tmp_path: Path) -> None:
     with Queue(tmp_path, "jobs", keys=ONE_KEY) as queue:
         queue.push_many(["yes", "no!", "end"])
         data = queue.folder.data(queue.part)
     stored = bytearray(data.read_bytes())
     size = len(stored) // 3
-    # The bodies of the first two exchanged, and their checksums made right.
+    # Swap the bodies of the first two and fix their checksums.
     first, second = stored[25:size], stored[size + 25 : 2 * size]
     stored[25:size], stored[size + 25 : 2 * size] = second, first
     _checksum(stored, 0, size)
@@ -123,7 +123,7 @@ def _checksum(stored: bytearray, start: int, end: int) -> None:
     stored[start + 21 : start + 25] = crc32(stored[start:end]).to_bytes(4, "little")
 
 
-def test_a_torn_end_is_mended(tmp_path: Path) -> None:
+def test_a_torn_end_is_repaired(tmp_path: Path) -> None:
     with Queue(tmp_path, "jobs", keys=ONE_KEY) as queue:
         queue.push_many(["one", "two"])
         data = queue.folder.data(queue.part)
@@ -146,7 +146,7 @@ def test_a_queue_that_is_removed_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_keys_nothing_is_different(tmp_path: Path) -> None:
+def test_without_keys_the_format_is_unchanged(tmp_path: Path) -> None:
     with Queue(tmp_path, "jobs") as queue:
         queue.push(MARKER)
         assert queue.folder.data(0).read_bytes()[20:21] == b"S"

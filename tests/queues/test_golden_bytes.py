@@ -27,7 +27,7 @@ def fill(folder: Path) -> None:
         assert [queue.push(message) for message in MESSAGES] == [38, 67, 92, 129, 454]
 
 
-def test_pushed_messages_are_the_bytes_that_the_crate_writes(tmp_path: Path) -> None:
+def test_pushed_messages_equal_the_crates_bytes(tmp_path: Path) -> None:
     fill(tmp_path)
     assert (tmp_path / "events-0" / "events_queue").read_bytes() == RECORDS
     assert (tmp_path / "events-0" / "events_info_push").read_bytes() == b"events;454;5;2934033464\n"
@@ -42,7 +42,7 @@ def test_messages_pushed_together_are_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "events-0" / "events_info_push").read_bytes() == b"events;454;5;2934033464\n"
 
 
-def test_a_new_part_and_every_open_for_writing_are_told_in_the_info_files(tmp_path: Path) -> None:
+def test_a_new_part_and_every_open_for_writing_update_the_info_files(tmp_path: Path) -> None:
     for line in (b"events;0;1108990433\n", b"events;1;1526917280\n", b"events;2;1882176355\n"):
         with Queue(tmp_path, "events") as queue:
             part = queue.part
@@ -62,7 +62,7 @@ def test_a_commit_is_a_line_without_a_checksum(tmp_path: Path) -> None:
     assert not (tmp_path / "individuals-flow_info_pop_c1.lock").exists()
 
 
-def test_what_the_crate_wrote_is_read(tmp_path: Path) -> None:
+def test_files_of_the_crate_are_read(tmp_path: Path) -> None:
     part = tmp_path / "events-0"
     part.mkdir()
     (part / "events_queue").write_bytes(RECORDS)

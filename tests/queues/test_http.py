@@ -51,7 +51,7 @@ def values(response: httpx.Response) -> list[Any]:
     return [message["value"] for message in response.json()["messages"]]
 
 
-def test_messages_go_in_and_come_out_again_and_again_until_they_are_committed(tmp_path: Path) -> None:
+def test_messages_are_redelivered_until_committed(tmp_path: Path) -> None:
     async def scene(http: httpx.AsyncClient) -> None:
         assert (await http.get("/health")).json()["status"] == "ok"
         assert (await http.get(API)).json() == {"queues": []}
@@ -75,7 +75,7 @@ def test_messages_go_in_and_come_out_again_and_again_until_they_are_committed(tm
     play(tmp_path, scene)
 
 
-def test_a_commit_may_name_the_message_that_it_is_about(tmp_path: Path) -> None:
+def test_a_commit_may_name_its_message(tmp_path: Path) -> None:
     async def scene(http: httpx.AsyncClient) -> None:
         await http.post(API, json={"name": "events"})
         await http.post(f"{API}/events/messages", json={"messages": [{"value": one} for one in "abc"]})
@@ -87,7 +87,7 @@ def test_a_commit_may_name_the_message_that_it_is_about(tmp_path: Path) -> None:
         later = (await http.get(MESSAGES, params={"max_messages": 5})).json()["messages"]
         assert [one["value"] for one in later] == ["b", "c"]
         await http.post(COMMIT, params={"part": later[0]["part"], "offset": later[0]["offset"]})
-        # The first commit again, delayed: it takes nothing back and takes nothing that is not done.
+        # The delayed first commit again: it neither rewinds nor skips.
         assert (await http.post(COMMIT, params=done)).status_code == 200
         assert values(await http.get(MESSAGES, params={"max_messages": 5})) == ["c"]
 
@@ -125,7 +125,7 @@ def test_every_kind_of_message_keeps_its_bytes(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_a_long_poll_ends_when_a_message_comes_from_here_or_from_another_process(tmp_path: Path) -> None:
+def test_a_long_poll_ends_when_this_or_another_process_pushes(tmp_path: Path) -> None:
     async def scene(http: httpx.AsyncClient) -> None:
         await http.post(API, json={"name": "events"})
         waiting = asyncio.create_task(http.get(MESSAGES, params={"timeout_ms": 20_000}))
@@ -186,9 +186,7 @@ def test_two_requests_for_one_consumer_take_turns(tmp_path: Path) -> None:
         ("DELETE", f"{API}/held", None, 409),
     ],
 )
-def test_what_cannot_be_done_is_answered_with_why(
-    tmp_path: Path, method: str, path: str, content: bytes | None, status: int
-) -> None:
+def test_errors_have_a_reason(tmp_path: Path, method: str, path: str, content: bytes | None, status: int) -> None:
     async def scene(http: httpx.AsyncClient) -> None:
         answer = await http.request(method, path, content=content)
         assert answer.status_code == status, answer.text
@@ -213,7 +211,7 @@ def test_what_cannot_be_done_is_answered_with_why(
         b"\xff",
     ],
 )
-def test_a_body_that_holds_no_messages_pushes_none(tmp_path: Path, body: bytes) -> None:
+def test_a_body_without_messages_pushes_none(tmp_path: Path, body: bytes) -> None:
     async def scene(http: httpx.AsyncClient) -> None:
         await http.post(API, json={"name": "events"})
         headers = {"content-type": "application/json"}
@@ -237,7 +235,7 @@ def test_a_queue_is_removed_with_all_its_files(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_who_has_no_password_gets_nothing_but_health(tmp_path: Path) -> None:
+def test_without_a_password_only_health_is_served(tmp_path: Path) -> None:
     async def scene(http: httpx.AsyncClient) -> None:
         assert (await http.get("/health")).status_code == 200
         for headers in ({}, {"authorization": "Bearer x"}, {"authorization": "Basic ???"}):
@@ -255,7 +253,7 @@ def test_who_has_no_password_gets_nothing_but_health(tmp_path: Path) -> None:
     play(tmp_path, scene, users={"ann": "sécret"})
 
 
-def test_a_page_of_another_site_cannot_write(tmp_path: Path) -> None:
+def test_another_origin_cannot_write(tmp_path: Path) -> None:
     async def scene(http: httpx.AsyncClient) -> None:
         for origin, status in (("http://evil.example", 403), ("http://queues", 201)):
             answer = await http.post(API, json={"name": "events"}, headers={"origin": origin})
@@ -264,7 +262,7 @@ def test_a_page_of_another_site_cannot_write(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+def test_flags_override_the_file_which_overrides_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "v-queue-server.toml"
     file.write_text(
         'bind_address = "0.0.0.0:8080"\ndata_directory = "/data"\nlog_level = "warn"\nmax_message_size = 10485760\n'
@@ -289,7 +287,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) 
         ("=", "not valid TOML"),
     ],
 )
-def test_a_file_with_a_mistake_is_refused_with_what_it_is(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_file_is_refused_with_the_reason(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "queues.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=message) as refused:

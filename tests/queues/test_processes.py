@@ -66,7 +66,7 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def kill_after(process: subprocess.Popen[str], lines: int) -> list[int]:
-    """Kill it at some moment after this many lines; all the numbers that it told of."""
+    """Kill the process some time after this many lines; returns all reported numbers."""
     assert process.stdout is not None
     told = [int(process.stdout.readline()) for _ in range(lines)]
     process.send_signal(signal.SIGKILL)
@@ -90,14 +90,14 @@ def test_a_writer_killed_at_any_moment_loses_nothing_that_was_pushed(tmp_path: P
         assert told[-1] <= len(read_all(tmp_path))
         Queue(tmp_path, "q").close()
         found = read_all(tmp_path)
-        # What was being pushed when it died may be there or not.
+        # The message being pushed at the kill may be there or not.
         assert found == list(range(len(found)))
         assert told[-1] <= len(found) <= told[-1] + 2
         next_number = len(found)
     assert list(verify(tmp_path, "q")) == []
 
 
-def test_a_consumer_killed_at_any_moment_goes_on_where_it_committed(tmp_path: Path) -> None:
+def test_a_consumer_killed_at_any_moment_continues_at_its_commit(tmp_path: Path) -> None:
     chance = random.Random("killed consumer")
     messages = [f"{number}" for number in range(20_000)]
     with Queue(tmp_path, "q", fsync="never", part_bytes=20_000) as queue:
@@ -114,7 +114,7 @@ def test_a_consumer_killed_at_any_moment_goes_on_where_it_committed(tmp_path: Pa
         assert len(left) >= len(messages) - seen
 
 
-def test_a_second_writer_and_a_second_consumer_are_told_which_process_has_it(tmp_path: Path) -> None:
+def test_a_second_writer_or_consumer_is_refused_with_the_pid_of_the_first(tmp_path: Path) -> None:
     holder = start(HOLDER, tmp_path)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "open\n"
@@ -167,7 +167,7 @@ def test_threads_that_push_together_wait_for_the_disk_together(tmp_path: Path, m
         while queue._writer.count_pushed < threads_count:
             pass  # the others append while the first waits for the disk
         with queue.consumer("c") as consumer:
-            assert consumer.pop() is None, "nothing is read before it is on the disk"
+            assert consumer.pop() is None, "nothing is readable before it is on disk"
             all_are_appended.set()
             for thread in threads:
                 thread.join()

@@ -1,4 +1,4 @@
-"""Pushing and popping."""
+"""Push and pop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bodies(consumer: Consumer) -> list[bytes]:
     return [message.body for message in consumer]
 
 
-def test_messages_come_out_in_the_order_in_which_they_went_in(tmp_path: Path) -> None:
+def test_messages_are_popped_in_the_order_they_were_pushed(tmp_path: Path) -> None:
     with Queue(tmp_path, "q") as queue, queue.consumer("c") as consumer:
         queue.push("text")
         queue.push(b"bytes")
@@ -49,13 +49,13 @@ def test_messages_come_out_in_the_order_in_which_they_went_in(tmp_path: Path) ->
         assert consumer.pop() is None
 
 
-def test_a_queue_without_a_name_is_called_like_its_folder(tmp_path: Path) -> None:
+def test_a_queue_without_a_name_is_named_after_its_folder(tmp_path: Path) -> None:
     with Queue(tmp_path / "jobs") as queue:
         queue.push(b"x")
     assert list_queues(tmp_path / "jobs") == ["jobs"]
 
 
-def test_a_queue_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None:
+def test_an_unreferenced_queue_is_closed(tmp_path: Path) -> None:
     Queue(tmp_path, "q").push(b"1")
     Queue(tmp_path, "q").push(b"2")
     with Queue(tmp_path, "q") as queue:
@@ -66,7 +66,7 @@ def test_a_queue_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=300), st.text(max_size=80)), max_size=40), st.integers(1, 400))
-def test_whatever_is_pushed_is_popped_over_parts_of_any_size(
+def test_pushed_messages_are_popped_across_parts_of_any_size(
     tmp_path_factory: pytest.TempPathFactory, messages: list[bytes | str], part_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("queue")
@@ -89,7 +89,7 @@ def test_a_consumer_resumes_where_it_committed_and_not_where_it_read(tmp_path: P
             assert bodies(consumer) == [b"2", b"3"]
 
 
-def test_a_part_hop_commits_nothing(tmp_path: Path) -> None:
+def test_moving_to_the_next_part_commits_nothing(tmp_path: Path) -> None:
     with Queue(tmp_path, "q") as queue:
         queue.push_many([b"1", b"2"])
         queue.consumer("c").close()
@@ -101,7 +101,7 @@ def test_a_part_hop_commits_nothing(tmp_path: Path) -> None:
             assert bodies(consumer) == [b"1", b"2", b"3"]
 
 
-def test_a_new_consumer_begins_with_the_newest_part_unless_it_wants_all(tmp_path: Path) -> None:
+def test_a_new_consumer_starts_at_the_newest_part_unless_earliest(tmp_path: Path) -> None:
     for message in (b"old", b"new"):
         with Queue(tmp_path, "q") as queue:
             queue.push(message)
@@ -139,7 +139,7 @@ def test_a_part_never_holds_more_messages_than_can_be_numbered(tmp_path: Path) -
         assert bodies(consumer) == [b"2", b"3"]
 
 
-def test_lag_is_what_is_still_to_be_read_in_all_parts(tmp_path: Path) -> None:
+def test_lag_counts_unread_messages_of_all_parts(tmp_path: Path) -> None:
     with Queue(tmp_path, "q", part_bytes=30) as queue, queue.consumer("c") as consumer:
         queue.push_many([b"1", b"2", b"3", b"4"])
         assert consumer.lag == 4
@@ -149,7 +149,7 @@ def test_lag_is_what_is_still_to_be_read_in_all_parts(tmp_path: Path) -> None:
         assert consumer.lag == 0
 
 
-def test_a_consumer_seeks_to_where_a_message_was(tmp_path: Path) -> None:
+def test_a_consumer_seeks_to_the_position_of_a_message(tmp_path: Path) -> None:
     with Queue(tmp_path, "q") as queue, queue.consumer("c") as consumer:
         queue.push_many([b"1", b"2", b"3"])
         consumer.pop()
@@ -163,7 +163,7 @@ def test_a_consumer_seeks_to_where_a_message_was(tmp_path: Path) -> None:
             consumer.seek(Position(0, 7, 0))
 
 
-def test_pop_waits_for_a_message_that_comes_late(tmp_path: Path) -> None:
+def test_pop_waits_for_a_message(tmp_path: Path) -> None:
     with Queue(tmp_path, "q") as queue, queue.consumer("c") as consumer:
         assert consumer.pop(timeout_ms=1) is None
         pusher = threading.Timer(0.01, queue.push, [b"late"])
@@ -191,13 +191,13 @@ def test_a_read_only_queue_and_a_read_only_consumer_write_nothing(tmp_path: Path
             assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_queue_that_is_not_there_cannot_be_read_and_is_not_made_by_that(tmp_path: Path) -> None:
+def test_reading_a_missing_queue_fails_and_does_not_create_it(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no queue q"):
         Queue(tmp_path / "nowhere", "q", "read")
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_what_is_closed_is_not_ready(tmp_path: Path) -> None:
+def test_a_closed_queue_is_not_ready(tmp_path: Path) -> None:
     queue = Queue(tmp_path, "q")
     consumer = queue.consumer("c")
     consumer.close()
@@ -213,7 +213,7 @@ def test_what_is_closed_is_not_ready(tmp_path: Path) -> None:
     "name",
     ["", ".", "..", "a/b", "a\\b", "a b", "a;b", "a:b", "a*", "a\n", "CON", "nul.txt", "x.", "a_info_pop_b", "x" * 101],
 )
-def test_a_name_that_cannot_be_a_file_everywhere_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_not_portable_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(Other, match=r"invalid .* name"):
         Queue(tmp_path, name)
     with Queue(tmp_path, "q") as queue, pytest.raises(Other, match=r"invalid .* name"):
@@ -251,9 +251,7 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(tmp_path: Path
         assert bodies(consumer) == [b"1" * 100, b"4"]
 
 
-def test_a_message_that_readers_cannot_be_told_of_was_never_pushed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_push_whose_info_cannot_be_written_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     is_full = False
 
     def write(fd: int, data: bytes, offset: int) -> int:
@@ -274,7 +272,7 @@ def test_a_message_that_readers_cannot_be_told_of_was_never_pushed(
         assert bodies(consumer) == [b"1", b"4"]
 
 
-def test_whatever_holds_bytes_can_be_pushed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_bytes_like_objects_can_be_pushed(tmp_path: Path) -> None:
     with Queue(tmp_path, "q", fsync="never") as queue, queue.consumer("c") as consumer:
         queue.push(bytearray(b"1"))
         queue.push(memoryview(b"xx22xx")[2:4])
@@ -286,7 +284,7 @@ def test_whatever_holds_bytes_can_be_pushed_and_nothing_else(tmp_path: Path) -> 
         assert bodies(consumer) == [b"1", b"22", b"3333", b"4", b"5"]
 
 
-def test_a_thread_that_comes_late_pushes_to_the_part_that_is_written_now(tmp_path: Path) -> None:
+def test_a_late_thread_pushes_to_the_current_part(tmp_path: Path) -> None:
     with Queue(tmp_path, "q", fsync="never", part_bytes=60) as queue:
         first = queue._writer
         assert first is not None
@@ -318,7 +316,7 @@ def test_after_a_failed_sync_nothing_counts_as_pushed_until_the_queue_is_opened_
         queue.push(b"4")
 
 
-def test_every_error_has_the_number_and_the_words_of_v_queue() -> None:
+def test_every_error_has_v_queues_number_and_message() -> None:
     def tree(kind: type[QueueError]) -> list[type[QueueError]]:
         return [kind, *(found for below in kind.__subclasses__() for found in tree(below))]
 

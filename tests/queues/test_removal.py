@@ -1,4 +1,4 @@
-"""Parts that nobody needs any more."""
+"""Removal of parts that are no longer needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def test_parts_that_every_consumer_has_committed_past_are_removed(tmp_path: Path) -> None:
     with Queue(tmp_path, "q", fsync="never", part_bytes=26, remove="committed") as queue:
         queue.push_many([b"1", b"2", b"3", b"4"])
-        assert queue.folder.parts() == [0, 1, 2, 3], "without a consumer nobody knows what is needed"
+        assert queue.folder.parts() == [0, 1, 2, 3], "without a consumer it is unknown what is needed"
         with queue.consumer("fast", "earliest") as fast, queue.consumer("slow", "earliest") as slow:
             fast.pop_many(4)
             fast.commit()

@@ -1,4 +1,4 @@
-"""What runs for every push, in its other form: its source run as plain Python, as where there was no C compiler."""
+"""The code of each push without a C compiler: its source run as plain Python."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_the_line_of_a_push_is_the_same_in_both_forms(name: bytes, edge: int, co
 
 
 @pytest.mark.skipif(not encode.IS_COMPILED, reason="there is no compiled form")
-def test_a_name_that_is_too_long_for_its_memory_is_refused() -> None:
+def test_a_name_that_is_too_long_for_its_buffer_is_refused() -> None:
     with pytest.raises(ValueError, match="limited to 100 bytes, got 101"):
         encode.push_line(b"x" * (MAX_NAME_BYTES + 1), 0, 0)
 
 
 @pytest.mark.usefixtures("plain_writer")
-def test_the_plain_form_writes_what_the_crate_writes(tmp_path: Path) -> None:
+def test_the_plain_form_writes_the_crates_bytes(tmp_path: Path) -> None:
     for name, fsync in (("events", "never"), ("other", "push")):
         with Queue(tmp_path, name, fsync=fsync) as queue:  # type: ignore[arg-type]
             assert [queue.push(message) for message in MESSAGES] == [38, 67, 92, 129, 454]

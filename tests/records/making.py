@@ -1,4 +1,4 @@
-"""Batches byte by byte, so that they can also be wrong, and what tests ask of records."""
+"""Builds valid and invalid batches byte by byte, and helpers for records."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def record(  # noqa: PLR0913
 
 
 def batch(payload: bytes = record(), count: int = 1, **fields: int) -> bytearray:
-    """A batch with a right checksum around any payload; any field of its header may be wrong."""
+    """A batch with a valid checksum around any payload; any header field may be invalid."""
     named = {
         "base_offset": 0,
         "batch_length": 49 + len(payload),
@@ -80,7 +80,7 @@ def batch(payload: bytes = record(), count: int = 1, **fields: int) -> bytearray
 
 
 def sealed(whole: bytearray) -> bytearray:
-    """The same bytes with a checksum that is right, by another library than the one that the codec uses."""
+    """The same bytes with a valid checksum, computed by a library that the codec does not use."""
     struct.pack_into(">I", whole, 17, crc32c.crc32c(bytes(whole[21:])))
     return whole
 
@@ -97,7 +97,7 @@ def fields(record: Any) -> tuple[Any, ...]:
 
 
 def built(form: Any, rows: list[tuple[int, bytes | None, bytes | None, Headers]], codec: int = NONE) -> bytearray:
-    """These rows in one batch from offset 0 on, by our own builder."""
+    """These rows in one batch from offset 0 on, built by Ottla's builder."""
     builder = form.encode.BatchBuilder(codec)
     for row in rows:
         assert builder.append(*row)
@@ -105,7 +105,7 @@ def built(form: Any, rows: list[tuple[int, bytes | None, bytes | None, Headers]]
 
 
 def is_released(source: bytearray) -> bool:
-    """Whether nobody holds this buffer any more: only then may it change its size."""
+    """Whether the buffer is no longer exported: only then can it be resized."""
     try:
         source.append(0)
     except BufferError:
@@ -114,13 +114,13 @@ def is_released(source: bytearray) -> bool:
 
 
 def peak_bytes() -> int:
-    """The most memory that the process had since it was last forgotten."""
+    """The peak memory of the process since the last reset."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) << 10
 
 
 def forget_peak() -> int:
-    """Begin to measure the peak anew; return where it begins."""
+    """Reset the peak memory; returns its new value."""
     with open("/proc/self/clear_refs", "w") as clear:
         clear.write("5")
     return peak_bytes()

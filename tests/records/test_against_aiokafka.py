@@ -1,7 +1,7 @@
-"""Both ways against aiokafka's readers and builders, for what kio does not cover.
+"""Compatibility with aiokafka's readers and builders, in both directions, for what kio does not cover.
 
 That is compression, timestamps to the millisecond, LogAppendTime and control batches. aiokafka decompresses gzip with
-Python's zlib and the others with the library that we use; test_compression.py holds those against Arrow's.
+Python's zlib and the others with the same library as Ottla; test_compression.py compares those with Arrow's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def theirs(record: Any) -> tuple[Any, ...]:
     base_offset=st.integers(0, 1 << 60),
     producer_id=st.integers(-1, 1 << 60),
 )
-def test_aiokafka_reads_what_we_write(
+def test_aiokafka_reads_our_batches(
     form: Form, batch: Any, codec: int, rows: list[Any], attributes: int, base_offset: int, producer_id: int
 ) -> None:
     builder = form.encode.BatchBuilder(codec)
@@ -70,7 +70,7 @@ def test_aiokafka_reads_what_we_write(
 @settings(max_examples=25)
 @pytest.mark.parametrize("builder", [PythonBuilder, CompiledBuilder])
 @given(rows=rows, is_stamped=st.booleans())
-def test_we_read_what_aiokafka_writes(form: Form, builder: Any, codec: int, rows: list[Any], is_stamped: bool) -> None:
+def test_we_read_aiokafkas_batches(form: Form, builder: Any, codec: int, rows: list[Any], is_stamped: bool) -> None:
     theirs_ = builder(2, codec, 0, -1, -1, -1, 1 << 20)
     for number, (timestamp, key, value, pairs) in enumerate(rows):
         assert theirs_.append(number, timestamp, key, value, pairs)

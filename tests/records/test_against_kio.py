@@ -1,7 +1,7 @@
-"""Both ways against kio, which was written by others from the same specification.
+"""Compatibility with kio, an independent implementation, in both directions.
 
-kio covers batches without compression and with the producer's own timestamps, of which its reader keeps whole
-seconds only; what it does not cover is held against aiokafka in test_against_aiokafka.py.
+kio covers uncompressed batches with producer timestamps, of which its reader keeps whole seconds only; the rest is
+compared with aiokafka in test_against_aiokafka.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def moment(milliseconds: int) -> TZAwareMicros:
 
 
 @given(rows=rows, fields=producers, base_offset=st.integers(0, 1 << 60), is_transactional=st.booleans())
-def test_kio_reads_what_we_write(
+def test_kio_reads_our_batches(
     form: Form, rows: list[Any], fields: dict[str, int], base_offset: int, is_transactional: bool
 ) -> None:
     builder = form.encode.BatchBuilder()
@@ -73,7 +73,7 @@ def test_kio_reads_what_we_write(
     deltas=st.lists(st.integers(1, 1000), min_size=10, max_size=10),
     base_offset=st.integers(0, 1 << 60),
 )
-def test_we_read_what_kio_writes(
+def test_we_read_kios_batches(
     form: Form, rows: list[Any], producer: dict[str, int], deltas: list[int], base_offset: int
 ) -> None:
     offsets = [base_offset + sum(deltas[:number]) for number in range(len(rows))]

@@ -24,7 +24,7 @@ rows = st.lists(st.tuples(st.integers(-(1 << 40), 1 << 40), strings, strings, he
 
 
 def encoded(form: Form, table: pa.RecordBatch, **options: Any) -> list[tuple[Any, ...]]:
-    """Timestamp, key, value and headers of every record that comes of these rows."""
+    """Timestamp, key, value and headers of every record built from these rows."""
     batches = form.arrow.from_arrow(table, now_ms=NOW, **options)
     return [fields(each)[1:2] + fields(each)[3:] for data in batches for each in form.reader.RecordReader(data)]
 
@@ -36,7 +36,7 @@ def values(form: Form, array: pa.Array) -> list[bytes | None]:
 @settings(max_examples=40)
 @pytest.mark.parametrize("codec", range(5))
 @given(rows=rows)
-def test_records_go_through_arrow_and_come_back(form: Form, codec: int, rows: list[Any]) -> None:
+def test_records_round_trip_through_arrow(form: Form, codec: int, rows: list[Any]) -> None:
     table = form.arrow.to_arrow(built(form, rows, codec))
 
     table.validate(full=True)
@@ -55,7 +55,7 @@ def test_slices_keep_their_rows(form: Form, rows: list[Any], start: int, length:
     ]
 
 
-def test_the_columns_are_as_the_schema_says(form: Form) -> None:
+def test_the_columns_match_the_schema(form: Form) -> None:
     payload = record(0, 5, b"k", None, [(b"h", b"1"), ("é".encode(), None)]) + record(3, -5, None, b"")
     data = batch(payload, 2, base_offset=10, last_offset_delta=3, base_timestamp=1000)
     data += batch(record(), base_offset=20, max_timestamp=77, attributes=LOG_APPEND_TIME)
@@ -92,7 +92,7 @@ def test_the_columns_are_as_the_schema_says(form: Form) -> None:
     ]
 
 
-def test_a_range_of_offsets_is_cut_out(form: Form) -> None:
+def test_a_range_of_offsets_is_selected(form: Form) -> None:
     data = batch(b"".join(map(record, range(5))), 5) + batch(b"".join(map(record, range(5))), 5, base_offset=5)
 
     for first in range(12):
@@ -102,7 +102,7 @@ def test_a_range_of_offsets_is_cut_out(form: Form) -> None:
             assert table["offset"].to_pylist() == list(range(first, min(limit, 10)))
 
 
-def test_nothing_becomes_no_rows_and_no_rows_become_nothing(form: Form) -> None:
+def test_empty_input_gives_no_rows_and_no_rows_give_no_batches(form: Form) -> None:
     empty = form.arrow.to_arrow(b"")
 
     empty.validate(full=True)
@@ -115,7 +115,7 @@ def test_control_batches_are_not_rows(form: Form) -> None:
     assert form.arrow.to_arrow(batch() + batch(base_offset=1, attributes=CONTROL))["offset"].to_pylist() == [0]
 
 
-def test_a_broken_batch_is_no_table(form: Form) -> None:
+def test_a_corrupt_batch_raises_an_error(form: Form) -> None:
     data = batch()
     data[-1] ^= 1
 
@@ -123,7 +123,7 @@ def test_a_broken_batch_is_no_table(form: Form) -> None:
         form.arrow.to_arrow(data)
 
 
-def test_what_all_batches_decompress_to_is_limited_together(form: Form) -> None:
+def test_the_decompressed_size_of_all_batches_is_limited(form: Form) -> None:
     data = bytearray()
     for base_offset in range(4):
         one = built(form, [(0, None, bytes(1000), [])], ZSTD)
@@ -145,7 +145,7 @@ def test_a_table_outlives_the_batches(form: Form) -> None:
     data.append(0)
 
 
-def test_only_a_value_is_needed(form: Form) -> None:
+def test_only_the_value_column_is_required(form: Form) -> None:
     table = pa.record_batch({"value": pa.array([b"a", None])})
 
     assert encoded(form, table) == [(NOW, None, b"a", ()), (NOW, None, None, ())]
@@ -153,7 +153,7 @@ def test_only_a_value_is_needed(form: Form) -> None:
         list(form.arrow.from_arrow(pa.record_batch({"key": pa.array([b"a"])})))
 
 
-def test_now_is_now_unless_told(form: Form) -> None:
+def test_the_default_timestamp_is_the_current_time(form: Form) -> None:
     [data] = form.arrow.from_arrow(pa.record_batch({"value": pa.array([b"a"])}))
 
     assert form.batch.read_header(data).base_timestamp > NOW
@@ -164,7 +164,7 @@ def test_now_is_now_unless_told(form: Form) -> None:
     [pa.binary(), pa.large_binary(), pa.string(), pa.large_string(), pa.string_view(), pa.binary_view()],
     ids=str,
 )
-def test_values_are_of_any_type_that_is_bytes(form: Form, kind: pa.DataType) -> None:
+def test_values_may_have_any_binary_type(form: Form, kind: pa.DataType) -> None:
     given = [b"one", None, b"", "ß".encode()]
     array = pa.array(given, pa.binary()).cast(kind)
 
@@ -172,7 +172,7 @@ def test_values_are_of_any_type_that_is_bytes(form: Form, kind: pa.DataType) -> 
     assert values(form, array.slice(1)) == given[1:]
 
 
-def test_so_are_dictionaries_fixed_sizes_and_nothing_but_null(form: Form) -> None:
+def test_values_may_be_dictionaries_fixed_size_or_null_arrays(form: Form) -> None:
     assert values(form, pa.array(["a", None, "a"]).dictionary_encode()) == [b"a", None, b"a"]
     assert values(form, pa.array([b"ab", None], pa.binary(2))) == [b"ab", None]
     assert values(form, pa.nulls(2)) == [None, None]
@@ -195,7 +195,7 @@ def test_a_type_that_is_not_bytes_is_refused(form: Form) -> None:
     ],
     ids=lambda each: str(each.type) if isinstance(each, pa.Array) else "",
 )
-def test_timestamps_are_of_any_unit_and_null_is_now(form: Form, array: pa.Array, expected: list[int]) -> None:
+def test_timestamps_may_have_any_unit_and_null_means_now(form: Form, array: pa.Array, expected: list[int]) -> None:
     data = pa.array([b"a", b"b", b"c"])
     table = pa.record_batch({"value": data, "timestamp": array})
 
@@ -203,7 +203,7 @@ def test_timestamps_are_of_any_unit_and_null_is_now(form: Form, array: pa.Array,
     assert [row[0] for row in encoded(form, table.slice(1))] == expected[1:]
 
 
-def test_a_time_that_does_not_fit_is_refused(form: Form) -> None:
+def test_a_timestamp_out_of_range_is_refused(form: Form) -> None:
     table = pa.record_batch({"value": pa.array([b"a"]), "timestamp": pa.array([1 << 60], pa.timestamp("s"))})
 
     with pytest.raises(pa.ArrowInvalid):
@@ -276,7 +276,7 @@ def test_rows_are_split_into_batches_of_a_size(form: Form, codec: int) -> None:
     assert codec or max(map(len, batches)) <= 61 + 3 * 60
 
 
-def test_a_row_larger_than_a_batch_has_one_for_itself(form: Form) -> None:
+def test_a_row_larger_than_a_batch_gets_its_own_batch(form: Form) -> None:
     table = pa.record_batch({"value": pa.array([b"a", b"b" * 500, b"c"])})
 
     batches = list(form.arrow.from_arrow(table, max_batch_bytes=100))
@@ -284,7 +284,7 @@ def test_a_row_larger_than_a_batch_has_one_for_itself(form: Form) -> None:
     assert [form.batch.check_produced(each).record_count for each in batches] == [1, 1, 1]
 
 
-def test_buffers_that_are_not_aligned_are_read_all_the_same(form: Form) -> None:
+def test_unaligned_buffers_are_read(form: Form) -> None:
     table = pa.record_batch({"value": pa.array([b"one", b"three"]), "timestamp": pa.array([7, 8])})
     crooked = [
         [None if buffer is None else pa.py_buffer(b"x" + buffer.to_pybytes()).slice(1) for buffer in column.buffers()]
@@ -306,10 +306,10 @@ def test_rows_are_partitioned_by_their_keys(form: Form) -> None:
     assert chosen.to_pylist() == [form.murmur2.partition_of(b"foobar", 5), -1, form.murmur2.partition_of(b"", 5)]
 
 
-def test_rows_without_a_key_column_belong_nowhere(form: Form) -> None:
+def test_rows_without_a_key_column_have_no_partition(form: Form) -> None:
     assert form.arrow.key_partitions(pa.record_batch({"value": [b"v"]}), 5).to_pylist() == [-1]
 
 
-def test_no_partitions_have_none_for_rows(form: Form) -> None:
+def test_zero_partitions_are_refused(form: Form) -> None:
     with pytest.raises(ValueError, match="the number of partitions must be positive, got 0"):
         form.arrow.key_partitions(pa.record_batch({"value": [b"v"]}), 0)

@@ -1,4 +1,4 @@
-"""Headers: read, checked, placed."""
+"""Batch headers: parsing, validation, offsets."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_every_field_of_a_header_is_read_from_its_place(form: Form) -> None:
     assert header.crc == crc32c.crc32c(bytes(data[21:]))
 
 
-def test_a_header_says_what_it_is(form: Form) -> None:
+def test_the_repr_of_a_header_shows_its_fields(form: Form) -> None:
     header = form.batch.read_header(batch(TWO, 2, base_offset=5, producer_id=9, producer_epoch=1, base_sequence=3))
 
     assert repr(header) == "<batch 5..6, 2 records, 79 bytes, producer 9/1 at 3>"
@@ -82,7 +82,7 @@ def test_a_header_says_what_it_is(form: Form) -> None:
     ("base_sequence", "last_offset_delta", "last_sequence"),
     [(-1, 0, -1), (-1, 9, -1), (0, 0, 0), (10, 4, 14), (MAX_INT32, 0, MAX_INT32), (MAX_INT32, 1, 0), (MAX_INT32, 5, 4)],
 )
-def test_sequences_go_on_from_zero_after_the_highest(
+def test_sequences_wrap_around_to_zero(
     form: Form, base_sequence: int, last_offset_delta: int, last_sequence: int
 ) -> None:
     header = form.batch.read_header(batch(base_sequence=base_sequence, last_offset_delta=last_offset_delta))
@@ -105,7 +105,7 @@ def test_a_position_past_the_last_header_is_corrupt_however_far_it_is(form: Form
 
 
 @pytest.mark.parametrize("position", [-1, -61, -(1 << 70)])
-def test_a_negative_position_is_the_callers_mistake(form: Form, position: int) -> None:
+def test_a_negative_position_is_a_value_error(form: Form, position: int) -> None:
     with pytest.raises(ValueError, match="position cannot be negative"):
         form.batch.read_header(batch(), position)
     with pytest.raises(ValueError, match="position cannot be negative"):
@@ -113,7 +113,7 @@ def test_a_negative_position_is_the_callers_mistake(form: Form, position: int) -
 
 
 @pytest.mark.parametrize("function", ["read_header", "check_batch", "check_produced"])
-def test_what_is_no_buffer_of_bytes_is_refused(form: Form, function: str) -> None:
+def test_an_object_that_is_not_a_byte_buffer_is_refused(form: Form, function: str) -> None:
     read = getattr(form.batch, function)
 
     with pytest.raises(TypeError):
@@ -184,7 +184,7 @@ def test_negative_counts_are_corrupt(form: Form, wrong: dict[str, int]) -> None:
         form.batch.read_header(batch(**wrong))
 
 
-def test_a_wrong_checksum_is_corrupt_and_both_are_named(form: Form) -> None:
+def test_a_wrong_checksum_is_corrupt_and_the_error_names_both(form: Form) -> None:
     data = batch()
     data[-1] ^= 1
     [should_be] = struct.unpack_from(">I", data, 17)
@@ -194,7 +194,7 @@ def test_a_wrong_checksum_is_corrupt_and_both_are_named(form: Form) -> None:
         form.batch.check_batch(data)
 
 
-def test_a_batch_is_checked_where_it_is_among_others(form: Form) -> None:
+def test_a_batch_is_validated_at_its_position_among_others(form: Form) -> None:
     first, second = batch(base_offset=0), batch(TWO, 2, base_offset=1)
 
     assert form.batch.check_batch(first + second).next_offset == 1
@@ -202,18 +202,18 @@ def test_a_batch_is_checked_where_it_is_among_others(form: Form) -> None:
 
 
 class TestCheckProduced:
-    """What a producer may append, rule by rule."""
+    """Validation of batches from producers, rule by rule."""
 
     def test_a_proper_batch_is_accepted(self, form: Form) -> None:
         assert form.batch.check_produced(batch(TWO, 2)).record_count == 2
 
-    def test_so_is_one_of_an_idempotent_producer(self, form: Form) -> None:
+    def test_an_idempotent_producers_batch_is_accepted(self, form: Form) -> None:
         fields = {"producer_id": 0, "producer_epoch": 0, "base_sequence": 0}
 
         assert form.batch.check_produced(batch(**fields)).producer_id == 0
         assert form.batch.check_produced(batch(attributes=TRANSACTIONAL, **fields)).is_transactional
 
-    def test_two_batches_are_one_too_many(self, form: Form) -> None:
+    def test_two_batches_are_refused(self, form: Form) -> None:
         with pytest.raises(InvalidRecord, match="exactly one batch"):
             form.batch.check_produced(batch() + batch())
 
@@ -222,7 +222,7 @@ class TestCheckProduced:
             form.batch.check_produced(batch() + b"\x00")
 
     @pytest.mark.parametrize(("count", "last_offset_delta"), [(0, 0), (1, 1), (2, 0), (2, MAX_INT32)])
-    def test_records_and_offsets_are_the_same_number(self, form: Form, count: int, last_offset_delta: int) -> None:
+    def test_record_count_and_offset_range_must_match(self, form: Form, count: int, last_offset_delta: int) -> None:
         payload = b"".join(map(record, range(count)))
 
         with pytest.raises(InvalidRecord, match=f"record count {count} does not match"):
@@ -238,14 +238,14 @@ class TestCheckProduced:
         for frame in (lz4_frame(is_linked=False), b"\x04", b""):
             assert form.batch.check_produced(batch(frame, attributes=LZ4)).record_count == 1
 
-    def test_how_many_fit_into_a_compressed_batch_is_not_known(self, form: Form) -> None:
+    def test_the_record_count_of_a_compressed_batch_is_not_checked(self, form: Form) -> None:
         assert form.batch.check_produced(batch(count=1000, attributes=GZIP)).record_count == 1000
 
-    def test_control_batches_are_the_coordinators(self, form: Form) -> None:
+    def test_control_batches_from_clients_are_refused(self, form: Form) -> None:
         with pytest.raises(InvalidRecord, match="control batches"):
             form.batch.check_produced(batch(attributes=CONTROL))
 
-    def test_the_time_of_the_append_is_the_logs(self, form: Form) -> None:
+    def test_log_append_time_from_clients_is_refused(self, form: Form) -> None:
         with pytest.raises(InvalidTimestamp, match="LogAppendTime"):
             form.batch.check_produced(batch(attributes=LOG_APPEND_TIME))
 
@@ -265,7 +265,7 @@ class TestCheckProduced:
         with pytest.raises(InvalidRecord, match="a transactional batch needs a producer id"):
             form.batch.check_produced(batch(attributes=TRANSACTIONAL))
 
-    def test_a_broken_batch_is_corrupt_before_it_is_anything_else(self, form: Form) -> None:
+    def test_corruption_takes_precedence_over_other_errors(self, form: Form) -> None:
         data = batch(attributes=CONTROL)
         data[-1] ^= 1
 
@@ -274,7 +274,7 @@ class TestCheckProduced:
 
 
 class TestPlace:
-    def test_a_batch_gets_its_place_and_its_checksum_stays_right(self, form: Form) -> None:
+    def test_assigning_an_offset_keeps_the_checksum_valid(self, form: Form) -> None:
         data = bytearray(b"before") + batch(TWO, 2) + b"after"
         untouched = bytes(data)
 
@@ -286,7 +286,7 @@ class TestPlace:
 
     @pytest.mark.parametrize("base_offset", [0, 1, 255, 1 << 31, (1 << 32) - 1, 1 << 40, MAX_INT64, -1, -(1 << 63)])
     @pytest.mark.parametrize("leader_epoch", [0, -1, MAX_INT32, -(1 << 31)])
-    def test_every_number_is_written_as_it_is(self, form: Form, base_offset: int, leader_epoch: int) -> None:
+    def test_every_offset_and_epoch_is_written(self, form: Form, base_offset: int, leader_epoch: int) -> None:
         data = bytearray(61)
 
         form.batch.place(data, 0, base_offset, leader_epoch)
@@ -296,7 +296,7 @@ class TestPlace:
     @pytest.mark.parametrize(
         ("base_offset", "leader_epoch"), [(1 << 63, 0), (-(1 << 63) - 1, 0), (0, 1 << 31), (0, -(1 << 31) - 1)]
     )
-    def test_a_number_that_is_too_large_changes_nothing(self, form: Form, base_offset: int, leader_epoch: int) -> None:
+    def test_a_number_out_of_range_changes_nothing(self, form: Form, base_offset: int, leader_epoch: int) -> None:
         data = batch()
         before = bytes(data)
 
@@ -322,7 +322,7 @@ class TestPlace:
         with pytest.raises(BufferError):
             form.batch.place(memoryview(bytearray(200))[::2], 0, 1, 1)
 
-    def test_bytes_are_counted_not_items(self, form: Form) -> None:
+    def test_the_buffer_size_is_counted_in_bytes(self, form: Form) -> None:
         empty_rows = memoryview(array.array("q", [0] * 61))
 
         form.batch.place(empty_rows, 488 - 61, 1, 1)
@@ -331,7 +331,7 @@ class TestPlace:
 
 
 class TestSetLogAppendTime:
-    def test_the_batch_is_stamped_and_sealed_again(self, form: Form) -> None:
+    def test_setting_log_append_time_updates_the_checksum(self, form: Form) -> None:
         data = batch(record(timestamp_delta=5), attributes=GZIP, base_timestamp=1000, max_timestamp=1005)
 
         header = form.batch.set_log_append_time(data, 77)
@@ -340,7 +340,7 @@ class TestSetLogAppendTime:
         assert (header.is_log_append_time, header.compression) == (True, GZIP)
         assert (header.base_timestamp, header.max_timestamp) == (1000, 77)
 
-    def test_every_record_then_has_that_time(self, form: Form) -> None:
+    def test_log_append_time_applies_to_every_record(self, form: Form) -> None:
         data = batch(TWO, 2, base_timestamp=1000)
         form.batch.set_log_append_time(data, 77)
 
@@ -354,7 +354,7 @@ class TestSetLogAppendTime:
         assert form.batch.check_batch(data).max_timestamp == 77
         assert data.endswith(b"more")
 
-    def test_half_a_batch_is_not_stamped(self, form: Form) -> None:
+    def test_a_truncated_batch_is_not_stamped(self, form: Form) -> None:
         data = batch()[:-1]
         before = bytes(data)
 
@@ -363,7 +363,7 @@ class TestSetLogAppendTime:
 
         assert data == before
 
-    def test_a_time_of_more_than_64_bits_changes_nothing(self, form: Form) -> None:
+    def test_a_timestamp_of_more_than_64_bits_changes_nothing(self, form: Form) -> None:
         data = batch()
         before = bytes(data)
 
@@ -374,24 +374,24 @@ class TestSetLogAppendTime:
 
 
 class TestCountIntact:
-    """What a log still has after a crash: how far its batches are whole, right and in order."""
+    """Recovery scan: how far batches are complete, valid and in order."""
 
     ONE = batch(TWO, 2, base_offset=10)
     NEXT = batch(TWO, 2, base_offset=12)
     LATER = batch(TWO, 2, base_offset=20)
     SIZE = len(ONE)
 
-    def test_all_of_it_where_nothing_is_wrong(self, form: Form) -> None:
+    def test_an_intact_log_is_valid_to_its_end(self, form: Form) -> None:
         assert form.batch.count_intact(self.ONE + self.NEXT + self.LATER, 10) == (3 * self.SIZE, 22)
         assert form.batch.count_intact(self.ONE, 0) == (self.SIZE, 12)
         assert form.batch.count_intact(b"", 7) == (0, 7)
 
-    def test_it_ends_where_it_was_torn(self, form: Form) -> None:
+    def test_the_valid_part_ends_at_a_torn_batch(self, form: Form) -> None:
         whole = self.ONE + self.NEXT
         for size in range(self.SIZE, len(whole)):
             assert form.batch.count_intact(whole[:size], 0) == (self.SIZE, 12)
 
-    def test_it_ends_at_any_bit_that_flipped(self, form: Form) -> None:
+    def test_the_valid_part_ends_at_any_flipped_bit(self, form: Form) -> None:
         whole = self.ONE + self.NEXT
         for position in range(self.SIZE, len(whole)):
             if not self.SIZE <= position < self.SIZE + 8 and not self.SIZE + 12 <= position < self.SIZE + 16:
@@ -403,23 +403,25 @@ class TestCountIntact:
 
     @pytest.mark.parametrize("first", [ONE, NEXT, LATER])
     @pytest.mark.parametrize("second", [ONE, NEXT])
-    def test_it_ends_where_offsets_do_not_ascend(self, form: Form, first: bytearray, second: bytearray) -> None:
+    def test_the_valid_part_ends_where_offsets_do_not_ascend(
+        self, form: Form, first: bytearray, second: bytearray
+    ) -> None:
         is_ascending = first is self.ONE and second is self.NEXT
 
         assert form.batch.count_intact(first + second, 0)[0] == self.SIZE * (2 if is_ascending else 1)
 
-    def test_offsets_below_the_floor_are_not_the_logs(self, form: Form) -> None:
+    def test_offsets_below_the_floor_are_invalid(self, form: Form) -> None:
         assert form.batch.count_intact(self.ONE, 11) == (0, 11)
 
-    def test_an_old_format_ends_it(self, form: Form) -> None:
+    def test_the_valid_part_ends_at_an_old_format(self, form: Form) -> None:
         assert form.batch.count_intact(self.ONE + batch(magic=1, base_offset=12), 0) == (self.SIZE, 12)
 
-    def test_a_floor_of_more_than_64_bits_is_the_callers_mistake(self, form: Form) -> None:
+    def test_a_floor_of_more_than_64_bits_is_an_overflow_error(self, form: Form) -> None:
         with pytest.raises(OverflowError):
             form.batch.count_intact(self.ONE, 1 << 63)
 
 
-def test_no_buffer_is_held_after_a_refusal(form: Form) -> None:
+def test_no_buffer_is_held_after_an_error(form: Form) -> None:
     for broken in (batch(magic=9), batch(batch_length=4), batch(last_offset_delta=-1), batch()[:70], bytearray(3)):
         for check in (form.batch.read_header, form.batch.check_batch, form.batch.check_produced):
             with suppress(CorruptMessage):

@@ -1,4 +1,4 @@
-"""Which batches a reader gets out of many."""
+"""Selecting batches by offset and size."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_first_batch_is_the_first_that_reaches_the_offset(
     assert found == (start * SIZE, end * SIZE, next_offset)
 
 
-def test_an_offset_after_all_of_them_is_looked_for_behind_them(form: Form) -> None:
+def test_an_offset_after_all_batches_is_at_the_end(form: Form) -> None:
     assert form.batches.find_batches(ALL, 22, END, ROOM) == (3 * SIZE, -1, 22)
 
 
@@ -56,7 +56,7 @@ def test_a_last_batch_that_is_not_whole_is_skipped_to_its_end(form: Form) -> Non
     assert form.batches.find_batches(cut, 22, END, ROOM) == (3 * SIZE, -1, 22)
 
 
-def test_nothing_is_found_in_nothing(form: Form) -> None:
+def test_nothing_is_found_in_an_empty_buffer(form: Form) -> None:
     assert form.batches.find_batches(b"", 0, END, ROOM) == (0, -1, 0)
     assert form.batches.find_batches(ONE[:60], 0, END, ROOM) == (0, -1, 0)
 
@@ -76,7 +76,7 @@ def test_a_batch_counts_if_it_begins_below_the_limit(
 @pytest.mark.parametrize(
     ("max_bytes", "batches"), [(0, 1), (1, 1), (-5, 1), (2 * SIZE - 1, 1), (2 * SIZE, 2), (3 * SIZE, 3)]
 )
-def test_the_first_batch_comes_whatever_its_size_and_more_while_they_fit(
+def test_the_first_batch_is_returned_whatever_its_size_and_more_while_they_fit(
     form: Form, max_bytes: int, batches: int
 ) -> None:
     _, end, _ = form.batches.find_batches(ALL, 0, END, max_bytes)
@@ -95,7 +95,7 @@ def test_a_first_batch_that_is_not_whole_has_no_end(form: Form) -> None:
     assert form.batches.find_batches(cut, 12, END, ROOM) == (SIZE, SIZE, 12)
 
 
-def test_what_comes_before_damage_is_still_found(form: Form) -> None:
+def test_batches_before_a_corrupt_one_are_found(form: Form) -> None:
     damaged = bytearray(ALL)
     damaged[SIZE + 16] = 99
 
@@ -104,7 +104,7 @@ def test_what_comes_before_damage_is_still_found(form: Form) -> None:
         form.batches.find_batches(damaged, 12, END, ROOM)
 
 
-def test_damage_at_the_very_start_is_told(form: Form) -> None:
+def test_corruption_at_the_start_is_an_error(form: Form) -> None:
     damaged = bytearray(ALL)
     damaged[16] = 1
 
@@ -114,7 +114,7 @@ def test_damage_at_the_very_start_is_told(form: Form) -> None:
 
 
 @pytest.mark.parametrize("numbers", [(1 << 63, 1, 1), (0, 1 << 63, 1), (0, 1, 1 << 63), (-(1 << 63) - 1, 1, 1)])
-def test_numbers_of_more_than_64_bits_are_the_callers_mistake(form: Form, numbers: tuple[int, int, int]) -> None:
+def test_numbers_of_more_than_64_bits_are_overflow_errors(form: Form, numbers: tuple[int, int, int]) -> None:
     data = bytearray(ALL)
 
     with pytest.raises(OverflowError):

@@ -12,5 +12,5 @@ def test_the_check_value_of_the_castagnoli_polynomial() -> None:
 
 
 @given(data=st.binary(max_size=5000))
-def test_another_library_gets_the_same(data: bytes) -> None:
+def test_another_library_computes_the_same_checksum(data: bytes) -> None:
     assert crc32c(data) == crc32c(memoryview(data)) == crc32c(bytearray(data)) == another.crc32c(data)

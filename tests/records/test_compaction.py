@@ -1,4 +1,4 @@
-"""What compaction leaves of batches, against the plainest way to say it: the last record of each key."""
+"""Compaction of batches, compared with a reference: the last record of each key."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def noted(form: Form, batches: list[memoryview]) -> Any:
 def compact(form: Form, batch: memoryview, keys: Any, now_ms: int = NOW_MS) -> Any:
     rule = form.compaction.TombstoneRule(now_ms, RETENTION_MS)
     left = form.compaction.compacted(batch, form.batch.check_batch(batch), keys, rule)
-    # What is new is there until the next batch.
+    # The result is valid until the next batch.
     return left if left is None or left is batch else bytearray(left)
 
 
 @pytest.mark.parametrize("form", load_forms(), ids=lambda form: form.name)
-def test_batches_are_put_together_in_the_same_memory(form: Form) -> None:
-    """New memory is filled with zeros by whoever holds the interpreter's lock, and clients would wait for that."""
+def test_compacted_batches_reuse_memory(form: Form) -> None:
+    """New memory is zeroed while holding the GIL, and clients would wait for that."""
     batches = [build(form, [(b"a", bytes(5000), 1), (key, bytes(5000), 2), (b"a", b"", 3)]) for key in (b"b", b"c")]
     keys = noted(form, batches)
     rule = form.compaction.TombstoneRule(NOW_MS, RETENTION_MS)
@@ -72,7 +72,7 @@ def test_batches_are_put_together_in_the_same_memory(form: Form) -> None:
 
 @pytest.mark.parametrize("form", load_forms(), ids=lambda form: form.name)
 @given(first=rows, second=rows, codec=st.sampled_from([NONE, ZSTD]))
-def test_the_last_record_of_each_key_is_left_as_it_was(
+def test_the_last_record_of_each_key_is_kept_unchanged(
     form: Form, first: list[Row], second: list[Row], codec: int
 ) -> None:
     batches = [build(form, first, 10, codec), build(form, second, 10 + len(first), codec)]
@@ -96,7 +96,7 @@ def test_a_batch_that_loses_nothing_is_the_same_bytes(form: Form) -> None:
     assert compact(form, batch, noted(form, [batch])) is batch
 
 
-def test_tombstones_stay_for_their_time_and_then_go(form: Form) -> None:
+def test_tombstones_are_kept_until_their_horizon(form: Form) -> None:
     batch = build(form, [(b"a", b"1", 5), (b"a", None, 6), (b"b", b"2", 7)])
     keys = noted(form, [batch])
 
@@ -112,13 +112,13 @@ def test_tombstones_stay_for_their_time_and_then_go(form: Form) -> None:
     assert form.compaction.delete_horizon(form.batch.check_batch(after)) == horizon
 
 
-def test_nothing_is_left_of_a_batch_of_old_and_keyless_records(form: Form) -> None:
+def test_a_batch_of_superseded_and_keyless_records_is_removed(form: Form) -> None:
     old = build(form, [(b"a", b"1", 5), (None, b"x", 6)])
     new = build(form, [(b"a", b"2", 7)], 2)
     assert compact(form, old, noted(form, [old, new])) is None
 
 
-def test_what_is_left_of_a_producers_last_batch_tells_its_sequence(form: Form) -> None:
+def test_a_producers_last_batch_keeps_its_sequence(form: Form) -> None:
     builder = form.encode.BatchBuilder(ZSTD)
     for number in range(3):
         builder.append(100 + number, b"k", b"v")
@@ -129,7 +129,7 @@ def test_what_is_left_of_a_producers_last_batch_tells_its_sequence(form: Form) -
     assert read(form, form.compaction.emptied(batch)) == []
 
 
-def test_a_marker_keeps_its_record_when_it_is_told_when_to_go(form: Form) -> None:
+def test_a_marker_keeps_its_record_when_it_gets_a_horizon(form: Form) -> None:
     marker = form.control.EndMarker(is_commit=False, coordinator_epoch=9)
     batch = memoryview(form.control.build_end_marker(marker, 7, 2, 1_700_000_000_000))
     rule = form.compaction.TombstoneRule(NOW_MS, RETENTION_MS)
@@ -139,7 +139,7 @@ def test_a_marker_keeps_its_record_when_it_is_told_when_to_go(form: Form) -> Non
     assert [r.timestamp for r in form.reader.RecordReader(told, with_control=True)] == [1_700_000_000_000]
 
 
-def test_without_room_it_stops_and_what_was_noted_still_holds(form: Form) -> None:
+def test_without_room_for_keys_it_stops_with_a_valid_map(form: Form) -> None:
     keys = form.key_offsets.KeyOffsets(4096)
     batch = build(form, [(b"%d" % number, b"", 0) for number in range(1000)])
     assert not form.compaction.note_batch(keys, batch, form.batch.read_header(batch))
@@ -150,7 +150,7 @@ def test_without_room_it_stops_and_what_was_noted_still_holds(form: Form) -> Non
     assert len(read(form, left)) == 1000
 
 
-def test_many_keys_are_told_apart(form: Form) -> None:
+def test_many_keys_are_distinguished(form: Form) -> None:
     keys = form.key_offsets.KeyOffsets(1 << 20)
     batch = build(form, [(b"%d" % (number % 3000), b"", 0) for number in range(9000)])
     assert form.compaction.note_batch(keys, batch, form.batch.read_header(batch))
@@ -158,7 +158,7 @@ def test_many_keys_are_told_apart(form: Form) -> None:
     assert all(keys.offset_of(b"%d" % number) == 6000 + number for number in range(3000))
 
 
-def test_it_tells_whether_a_record_has_no_key(form: Form) -> None:
+def test_records_without_a_key_are_detected(form: Form) -> None:
     for content, expected in (([(b"a", b"", 0), (None, b"", 0)], True), ([(b"", b"", 0)], False)):
         batch = build(form, content, codec=ZSTD)
         assert form.compaction.has_record_without_key(batch, form.batch.read_header(batch)) is expected
@@ -177,7 +177,7 @@ def test_it_tells_whether_a_record_has_no_key(form: Form) -> None:
     ],
     ids=["too long", "empty", "negative", "cut off", "endless number", "key past the end", "no room for fields"],
 )
-def test_records_that_do_not_add_up_are_refused(form: Form, payload: bytes) -> None:
+def test_inconsistent_records_are_refused(form: Form, payload: bytes) -> None:
     batch = memoryview(made_batch(payload))
     header = form.batch.read_header(batch)
     keys = form.key_offsets.KeyOffsets(ROOM)
@@ -192,7 +192,7 @@ def test_records_that_do_not_add_up_are_refused(form: Form, payload: bytes) -> N
 
 @pytest.mark.parametrize("form", load_forms(), ids=lambda form: form.name)
 @given(payload=st.binary(max_size=60))
-def test_no_bytes_are_too_hostile(form: Form, payload: bytes) -> None:
+def test_random_bytes_are_handled(form: Form, payload: bytes) -> None:
     batch = memoryview(made_batch(payload))
     keys = form.key_offsets.KeyOffsets(ROOM)
     try:

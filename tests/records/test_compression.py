@@ -1,4 +1,4 @@
-"""Kafka's five compressions, what others make of ours, and what comes of bombs."""
+"""Kafka's five codecs, compatibility with other libraries, and decompression bombs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def unpacked(form: Form, codec: int, data: Any, *limit: int) -> bytes:
 @pytest.mark.parametrize("codec", range(5))
 @given(data=st.binary(max_size=2000), times=st.integers(0, 200))
 @example(data=b"", times=1)
-def test_what_is_compressed_comes_out_again(form: Form, codec: int, data: bytes, times: int) -> None:
+def test_compression_round_trips(form: Form, codec: int, data: bytes, times: int) -> None:
     data *= times
 
     assert unpacked(form, codec, form.compression.compress(codec, data)) == data
@@ -56,7 +56,7 @@ def test_an_unknown_code_is_refused_by_name(form: Form, codec: int) -> None:
         unpacked(form, codec, b"")
 
 
-def test_nothing_is_copied_where_nothing_is_compressed(form: Form) -> None:
+def test_uncompressed_data_is_not_copied(form: Form) -> None:
     data = memoryview(b"as it is")
 
     assert form.compression.compress(NONE, data) is data
@@ -88,19 +88,19 @@ FOREIGN_READERS: dict[int, Callable[[bytes, int], bytes]] = {
 @pytest.mark.parametrize(
     "data", [b"x", b"hello " * 7, bytes(100_000), bytes(range(256)) * 1000, INCOMPRESSIBLE], ids=len
 )
-def test_other_libraries_read_what_we_write(form: Form, codec: int, data: bytes) -> None:
+def test_other_libraries_read_our_output(form: Form, codec: int, data: bytes) -> None:
     assert FOREIGN_READERS[codec](bytes(form.compression.compress(codec, data)), len(data)) == data
 
 
 @pytest.mark.parametrize("data", [b"x", bytes(100_000), bytes(range(256)) * 1000], ids=len)
-def test_we_read_what_other_libraries_write(form: Form, data: bytes) -> None:
+def test_we_read_the_output_of_other_libraries(form: Form, data: bytes) -> None:
     assert unpacked(form, GZIP, gzip.compress(data)) == data
     assert unpacked(form, SNAPPY, pa.compress(data, "snappy", asbytes=True)) == data
     assert unpacked(form, LZ4, pa.compress(data, "lz4", asbytes=True)) == data
     assert unpacked(form, ZSTD, pa.compress(data, "zstd", asbytes=True)) == data
 
 
-def test_streams_that_do_not_say_their_size_are_read(form: Form) -> None:
+def test_streams_without_a_content_size_are_read(form: Form) -> None:
     data = bytes(range(256)) * 2000
     with pa.BufferOutputStream() as sink:
         with pa.CompressedOutputStream(sink, "zstd") as stream:
@@ -111,7 +111,7 @@ def test_streams_that_do_not_say_their_size_are_read(form: Form) -> None:
     assert unpacked(form, ZSTD, packed) == data
 
 
-def test_our_lz4_blocks_do_not_refer_to_each_other_which_kafka_refuses(form: Form) -> None:
+def test_our_lz4_blocks_are_independent_as_kafka_requires(form: Form) -> None:
     frame = bytes(form.compression.compress(LZ4, bytes(300_000)))
 
     assert frame[:4] == b"\x04\x22\x4d\x18"
@@ -121,7 +121,7 @@ def test_our_lz4_blocks_do_not_refer_to_each_other_which_kafka_refuses(form: For
     assert flags & 0b11 == 0  # reserved
 
 
-def test_our_snappy_is_framed_in_blocks_as_snappy_java_does(form: Form) -> None:
+def test_our_snappy_has_the_framing_of_snappy_java(form: Form) -> None:
     stream = bytes(form.compression.compress(SNAPPY, bytes(70_000)))
 
     assert stream.startswith(XERIAL)
@@ -145,7 +145,7 @@ class TestBrokenStreams:
             with pytest.raises(CorruptMessage):
                 unpacked(form, codec, packed[:size])
 
-    def test_every_flipped_bit_is_corrupt_or_gives_something_bounded(self, form: Form, codec: int) -> None:
+    def test_every_flipped_bit_is_corrupt_or_has_bounded_output(self, form: Form, codec: int) -> None:
         packed = bytearray(form.compression.compress(codec, b"some text, " * 20))
         for position in range(len(packed)):
             for bit in range(8):
@@ -186,18 +186,18 @@ class TestBrokenStreams:
         XERIAL + b"\x00\x00\x00\x01\x05",
     ],
 )
-def test_blocks_that_are_not_there_are_corrupt(form: Form, stream: bytes) -> None:
+def test_missing_blocks_are_corrupt(form: Form, stream: bytes) -> None:
     with pytest.raises(CorruptMessage):
         unpacked(form, SNAPPY, stream)
 
 
-def test_snappy_is_read_bare_as_librdkafka_writes_it(form: Form) -> None:
+def test_unframed_snappy_of_librdkafka_is_read(form: Form) -> None:
     data = b"hello " * 1000
 
     assert unpacked(form, SNAPPY, bytes(cramjam.snappy.compress_raw(data))) == data
 
 
-def test_a_bare_block_of_four_gigabytes_is_refused_before_anything_is_allocated(form: Form) -> None:
+def test_an_unframed_block_of_four_gigabytes_is_refused_before_allocation(form: Form) -> None:
     before = forget_peak()
     with pytest.raises(CorruptMessage, match="more than"):
         unpacked(form, SNAPPY, b"\xff\xff\xff\xff\x0f" + bytes(20))
@@ -206,7 +206,7 @@ def test_a_bare_block_of_four_gigabytes_is_refused_before_anything_is_allocated(
 
 
 def bombs() -> dict[int, list[bytes]]:
-    """A few kilobytes, or for snappy megabytes, that want to be 100 MiB; and promises without anything behind."""
+    """A few kilobytes (megabytes for snappy) that decompress to 100 MiB, and false size announcements."""
     block = bytes(cramjam.snappy.compress_raw(bytes(MIB)))
     zeros = bytes(100 * MIB)
     return {
@@ -234,8 +234,8 @@ def test_a_bomb_is_refused_in_bounded_memory(form: Form, codec: int) -> None:
             assert peak_bytes() - before < 24 * MIB
 
 
-def test_many_bombs_that_each_keep_the_limit_do_not_keep_it_together(form: Form) -> None:
-    """A fetch may carry hundreds of batches: a table of all of them at once is limited as a whole."""
+def test_many_bombs_within_the_limit_exceed_it_together(form: Form) -> None:
+    """A fetch may have hundreds of batches, so a table of all of them is limited as a whole."""
     payload = record(value=bytes(4 * MIB))
     bomb = batch(bytes(cramjam.zstd.compress(payload)), attributes=ZSTD)
     data = bomb * 50
@@ -249,7 +249,7 @@ def test_many_bombs_that_each_keep_the_limit_do_not_keep_it_together(form: Form)
     assert peak_bytes() - before < 32 * MIB
 
 
-def test_a_count_of_two_billion_in_a_bomb_allocates_nothing_for_it(form: Form) -> None:
+def test_a_claimed_count_of_two_billion_allocates_nothing(form: Form) -> None:
     data = batch(bytes(cramjam.zstd.compress(bytes(MIB))), 2_000_000_000, attributes=ZSTD)
 
     before = forget_peak()

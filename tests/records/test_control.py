@@ -1,4 +1,4 @@
-"""The markers that end a transaction."""
+"""End markers of transactions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_another_library_reads_the_same(form: Form, is_commit: bool) -> None:
     assert struct.unpack(">hi", marker.value) == (0, 9)
 
 
-def test_what_a_newer_version_adds_is_ignored(form: Form) -> None:
+def test_fields_of_a_newer_version_are_ignored(form: Form) -> None:
     key, value = struct.pack(">hh", 3, 1) + b"more", struct.pack(">hi", 3, 8) + b"more"
 
     assert form.control.read_end_marker(batch(record(key=key, value=value), attributes=CONTROL)) == (
@@ -49,7 +49,7 @@ def test_what_a_newer_version_adds_is_ignored(form: Form) -> None:
 
 
 @pytest.mark.parametrize("kind", [2, 3, 4, 100, -1])
-def test_a_control_record_of_another_kind_is_no_marker(form: Form, kind: int) -> None:
+def test_a_control_record_of_another_type_is_not_a_marker(form: Form, kind: int) -> None:
     data = batch(record(key=struct.pack(">hh", 0, kind), value=None), attributes=CONTROL)
 
     assert form.control.read_end_marker(data) is None

@@ -1,4 +1,4 @@
-"""Everything that fuzzing found worth keeping, through every form of the codec."""
+"""The fuzzing corpus, through every form of the codec."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TARGETS = Targets(load_forms())
 
 
 @pytest.mark.parametrize("target", NAMES)
-def test_every_input_of_the_corpus_is_handled_alike(target: str) -> None:
+def test_every_input_of_the_corpus_gives_the_same_result_in_all_forms(target: str) -> None:
     inputs = sorted((CORPUS / target).iterdir())
 
     assert len(inputs) >= 5

@@ -1,4 +1,4 @@
-"""Columns out of batches, in any memory, and what hostile memory does."""
+"""Decoding batches into columns, in any memory, including hostile allocators."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ MANY = [
 
 
 def rows(form: Form, data: bytes | bytearray) -> Any:
-    """What the columns say, read back by the same code as in fuzzing, which also asks the reader."""
+    """The contents of the columns, compared with the reader by the fuzzing code."""
     return Targets([form]).columns(b"\x01" + bytes(data))
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
-def test_columns_hold_what_the_reader_reads(form: Form, codec: int) -> None:
+def test_columns_equal_the_readers_records(form: Form, codec: int) -> None:
     kind, found = rows(form, built(form, MANY, codec))
 
     assert kind == "came out"
     assert [(row[1], row[3], row[4], list(row[5])) for row in found] == [tuple(row) for row in MANY]
 
 
-def test_validity_is_there_only_where_something_is_null(form: Form) -> None:
+def test_validity_bitmaps_exist_only_if_something_is_null(form: Form) -> None:
     columns = form.decode_columns.decode_columns(batch(record(0, key=None) + record(1), 2))
 
     validity, starts, data = columns.keys.buffers
@@ -60,14 +60,14 @@ def test_validity_is_there_only_where_something_is_null(form: Form) -> None:
     assert columns.values.null_count == 0
 
 
-def test_the_last_of_many_bits_is_right_too(form: Form) -> None:
+def test_the_last_validity_bit_is_correct(form: Form) -> None:
     for count in (7, 8, 9, 15, 16, 17):
         payload = b"".join(record(i, value=None if i == count - 1 else b"v") for i in range(count))
         validity = form.decode_columns.decode_columns(batch(payload, count)).values.buffers[0]
         assert [validity[i >> 3] >> (i & 7) & 1 for i in range(count)] == [1] * (count - 1) + [0]
 
 
-def test_fixed_columns_are_in_this_machines_order(form: Form) -> None:
+def test_fixed_columns_have_native_byte_order(form: Form) -> None:
     data = batch(record(0, 5) + record(1, -5), 2, base_offset=7, base_timestamp=100)
     data += batch(base_offset=9, max_timestamp=MAX_INT64, attributes=LOG_APPEND_TIME)
 
@@ -93,7 +93,7 @@ def test_a_range_of_offsets_is_decoded(form: Form) -> None:
             assert columns.header_names.count == sum(offset % 4 for offset in expected)
 
 
-def test_a_batch_outside_the_range_is_checked_but_not_opened(form: Form) -> None:
+def test_a_batch_outside_the_range_is_validated_but_not_decompressed(form: Form) -> None:
     sealed_garbage = batch(b"garbage", attributes=ZSTD)
 
     assert form.decode_columns.decode_columns(sealed_garbage + batch(base_offset=1), 1).count == 1
@@ -103,12 +103,12 @@ def test_a_batch_outside_the_range_is_checked_but_not_opened(form: Form) -> None
         form.decode_columns.decode_columns(sealed_garbage + batch(base_offset=1), 1)
 
 
-def test_control_batches_are_passed_over(form: Form) -> None:
+def test_control_batches_are_skipped(form: Form) -> None:
     assert form.decode_columns.decode_columns(batch(attributes=CONTROL)).count == 0
 
 
 @pytest.mark.parametrize(("first", "limit"), [(1 << 63, 0), (0, 1 << 63), (-(1 << 63) - 1, 0)])
-def test_offsets_of_more_than_64_bits_are_the_callers_mistake(form: Form, first: int, limit: int) -> None:
+def test_offsets_of_more_than_64_bits_are_overflow_errors(form: Form, first: int, limit: int) -> None:
     source = batch()
 
     with pytest.raises(OverflowError):
@@ -121,7 +121,7 @@ def test_what_is_not_bytes_is_refused(form: Form) -> None:
         form.decode_columns.decode_columns("text")
 
 
-def test_a_limit_is_for_all_batches_together(form: Form) -> None:
+def test_the_limit_applies_to_all_batches_together(form: Form) -> None:
     one = built(form, [(0, None, bytes(1000), [])], ZSTD)
     assert form.decode_columns.decode_columns(one, max_decompressed_bytes=1010).count == 1
 
@@ -129,18 +129,18 @@ def test_a_limit_is_for_all_batches_together(form: Form) -> None:
         form.decode_columns.decode_columns(one * 2, max_decompressed_bytes=1010)
 
 
-def test_what_is_not_compressed_has_no_limit_but_its_own_size(form: Form) -> None:
+def test_uncompressed_data_is_limited_only_by_its_size(form: Form) -> None:
     one = built(form, [(0, None, bytes(1000), [])])
 
     assert form.decode_columns.decode_columns(one * 5, max_decompressed_bytes=0).count == 5
 
 
 class TestAllocators:
-    """Whoever gives the memory may do with it what he likes, but not more."""
+    """A misbehaving allocator causes errors, but never a crash."""
 
     DATA = batch(record(0, headers=[(b"a", b"1")]) + record(1, key=None, headers=[(b"bc", None)]), 2)
 
-    def test_memory_may_be_larger_than_asked(self, form: Form) -> None:
+    def test_memory_may_be_larger_than_requested(self, form: Form) -> None:
         columns = form.decode_columns.decode_columns(self.DATA, allocate=lambda size: bytearray(size + 13))
 
         assert struct.unpack_from("=2q", columns.offsets) == (0, 1)
@@ -153,7 +153,7 @@ class TestAllocators:
         assert struct.unpack_from("=2q", columns.offsets) == (0, 1)
         assert struct.unpack_from("=3i", columns.header_starts) == (0, 1, 2)
 
-    def test_memory_may_not_be_smaller(self, form: Form) -> None:
+    def test_memory_must_not_be_smaller_than_requested(self, form: Form) -> None:
         with pytest.raises(ValueError, match="the allocator returned"):
             form.decode_columns.decode_columns(self.DATA, allocate=lambda size: bytearray(max(size - 1, 0)))
 
@@ -178,7 +178,7 @@ class TestAllocators:
             assert is_released(source)
             del source[-1]
 
-    def test_the_same_memory_for_everything_is_nonsense_but_no_crash(self, form: Form) -> None:
+    def test_the_same_memory_for_everything_does_not_crash(self, form: Form) -> None:
         data = built(form, MANY)
         for size in (4096, 1 << 16):
             memory = bytearray(size)
@@ -186,7 +186,7 @@ class TestAllocators:
                 form.decode_columns.decode_columns(data, allocate=lambda _, memory=memory: memory)
 
     @pytest.mark.parametrize("garbage", [0x00, 0x7F, 0x80, 0xFF])
-    def test_memory_that_changes_while_it_is_filled_is_noticed(self, form: Form, garbage: int) -> None:
+    def test_memory_that_changes_while_it_is_filled_is_detected(self, form: Form, garbage: int) -> None:
         data = built(form, MANY)
         for victim in range(14):
             for moment in range(victim + 1, 14):
@@ -201,7 +201,7 @@ class TestAllocators:
                 with suppress(RuntimeError, CorruptMessage):
                     form.decode_columns.decode_columns(data, allocate=allocate)
 
-    def test_batches_that_change_while_they_are_decoded_are_noticed(self, form: Form) -> None:
+    def test_batches_that_change_during_decoding_are_detected(self, form: Form) -> None:
         for moment in range(14):
             data = built(form, MANY)
             calls = iter(range(100))
@@ -215,7 +215,7 @@ class TestAllocators:
                 form.decode_columns.decode_columns(data, allocate=allocate)
 
 
-def test_columns_made_by_hand_are_a_mistake_but_no_crash(form: Form) -> None:
+def test_columns_constructed_directly_do_not_crash(form: Form) -> None:
     decode = form.decode_columns
     for empty in (decode.BytesColumn.__new__(decode.BytesColumn), decode.BytesColumn(bytearray, 3)):
         with pytest.raises(AttributeError):
@@ -227,14 +227,14 @@ def test_columns_made_by_hand_are_a_mistake_but_no_crash(form: Form) -> None:
 
 
 @pytest.mark.parametrize("rows", [-1, -2, -100])
-def test_there_is_no_column_of_fewer_than_no_rows(form: Form, rows: int) -> None:
+def test_a_negative_number_of_rows_is_refused(form: Form, rows: int) -> None:
     with pytest.raises(ValueError, match=f"number of rows: {rows}"):
         form.decode_columns.BytesColumn(bytearray, rows)
     with pytest.raises(ValueError, match=f"number of rows: {rows}"):
         form.decode_columns.Columns(bytearray, rows)
 
 
-def test_columns_are_made_once(form: Form) -> None:
+def test_columns_are_initialized_once(form: Form) -> None:
     columns = form.decode_columns.decode_columns(batch())
 
     for made in (columns, columns.keys):
@@ -242,14 +242,14 @@ def test_columns_are_made_once(form: Form) -> None:
             made.__init__(bytearray, 1)
 
 
-def test_memory_may_even_be_that_of_the_batches(form: Form) -> None:
+def test_memory_may_overlap_the_batches(form: Form) -> None:
     data = built(form, MANY)
     memory = memoryview(data)
     with suppress(RuntimeError, CorruptMessage, ValueError):
         form.decode_columns.decode_columns(data, allocate=lambda size: memory[-size:] if size else bytearray())
 
 
-def test_columns_let_go_of_the_batches(form: Form) -> None:
+def test_columns_release_the_batches(form: Form) -> None:
     source = built(form, MANY)
     columns = form.decode_columns.decode_columns(source)
 

@@ -1,4 +1,4 @@
-"""The builder: what it takes, how large it says it is, and when it is spent."""
+"""The batch builder: accepted values, sizes, and use after build."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_BATCH_BYTES = MAX_INT32 - 4096
 rows = st.lists(st.tuples(st.integers(MIN_INT64, MAX_INT64), strings, strings, headers), min_size=1, max_size=12)
 
 
-def test_a_batch_is_built_to_the_byte(form: Form) -> None:
+def test_a_batch_has_the_expected_bytes(form: Form) -> None:
     builder = form.encode.BatchBuilder()
     assert builder.append(1000, b"k", b"v", [("nämé", b"1"), ("h", None)])
     assert builder.append(997, None, None)
@@ -79,7 +79,7 @@ def test_both_forms_build_the_same_bytes(rows: list[Any], codec: int) -> None:
 
 
 @given(rows=rows)
-def test_the_running_size_is_the_size_to_the_byte(form: Form, rows: list[Any]) -> None:
+def test_the_running_size_is_exact(form: Form, rows: list[Any]) -> None:
     for count in range(1, len(rows) + 1):
         builder = form.encode.BatchBuilder()
         assert (builder.size, builder.count) == (61, 0)
@@ -115,18 +115,18 @@ def test_the_limit_is_reached_exactly(form: Form) -> None:
 
 
 @pytest.mark.parametrize("max_bytes", [0, 1, 61, -1, -(1 << 70)])
-def test_the_first_record_is_taken_whatever_the_limit(form: Form, max_bytes: int) -> None:
+def test_the_first_record_is_accepted_whatever_the_limit(form: Form, max_bytes: int) -> None:
     builder = form.encode.BatchBuilder(max_bytes=max_bytes)
 
     assert builder.append(0, b"k", b"v" * 1000)
     assert not builder.append(0, None, None)
 
 
-def test_a_limit_beyond_what_a_batch_can_be_is_lowered(form: Form) -> None:
+def test_a_limit_beyond_the_maximum_batch_size_is_lowered(form: Form) -> None:
     assert form.encode.BatchBuilder(max_bytes=1 << 70).max_bytes == MAX_BATCH_BYTES
 
 
-def test_a_record_larger_than_a_batch_can_be_is_refused_before_it_is_copied(form: Form) -> None:
+def test_a_record_larger_than_the_maximum_batch_is_refused_before_it_is_copied(form: Form) -> None:
     huge = bytes(MAX_BATCH_BYTES)  # pages that nobody writes to take no memory
     builder = form.encode.BatchBuilder()
     before = forget_peak()
@@ -188,7 +188,7 @@ def test_anything_else_is_refused_and_changes_nothing(form: Form, wrong: tuple[A
     assert (builder.size, builder.count) == (61, 0)
 
 
-def test_a_header_name_that_is_no_text_to_others_is_refused(form: Form) -> None:
+def test_a_header_name_that_is_not_valid_utf8_is_refused(form: Form) -> None:
     builder = form.encode.BatchBuilder()
 
     with pytest.raises(UnicodeEncodeError):
@@ -206,7 +206,7 @@ def test_headers_come_in_any_order_of_pairs(form: Form, kind: Any) -> None:
     assert read.headers == (("b", b"1"), ("a", None))
 
 
-def test_headers_that_change_while_they_are_written_are_counted_once(form: Form) -> None:
+def test_headers_that_change_during_the_append_are_counted_once(form: Form) -> None:
     pairs: list[Any] = []
 
     class Sly(str):
@@ -257,7 +257,7 @@ def test_timestamps_too_far_apart_for_64_bits_are_refused(form: Form, first: int
     ("first", "second"),
     [(MIN_INT64, -1), (-1, MIN_INT64), (MAX_INT64, 0), (MAX_INT64, -1), (0, MIN_INT64), (0, MAX_INT64)],
 )
-def test_timestamps_as_far_apart_as_they_can_be_are_kept(form: Form, first: int, second: int) -> None:
+def test_timestamps_with_the_largest_difference_are_kept(form: Form, first: int, second: int) -> None:
     builder = form.encode.BatchBuilder()
     builder.append(first, None, None)
     builder.append(second, None, None)
@@ -269,7 +269,7 @@ def test_timestamps_as_far_apart_as_they_can_be_are_kept(form: Form, first: int,
     assert (header.base_timestamp, header.max_timestamp) == (first, max(first, second))
 
 
-def test_the_flags_of_a_batch_are_set_as_asked(form: Form) -> None:
+def test_the_flags_of_a_batch_are_set(form: Form) -> None:
     builder = form.encode.BatchBuilder(GZIP)
     builder.append(0, b"k", b"v")
 
@@ -284,7 +284,7 @@ def test_a_batch_without_records_cannot_be_built(form: Form) -> None:
 
 
 @pytest.mark.parametrize("codec", [0, ZSTD])
-def test_a_builder_is_spent_once_its_batch_is_built(form: Form, codec: int) -> None:
+def test_a_builder_cannot_be_used_after_build(form: Form, codec: int) -> None:
     builder = form.encode.BatchBuilder(codec)
     builder.append(0, b"k", b"v")
     data = builder.build()
@@ -309,7 +309,7 @@ def test_a_builder_is_spent_once_its_batch_is_built(form: Form, codec: int) -> N
         {"base_sequence": 1 << 31},
     ],
 )
-def test_a_builder_that_could_not_build_is_not_spent(form: Form, wrong: dict[str, int]) -> None:
+def test_a_builder_can_be_used_after_a_failed_build(form: Form, wrong: dict[str, int]) -> None:
     builder = form.encode.BatchBuilder()
     builder.append(0, b"k", b"v")
 
@@ -321,7 +321,7 @@ def test_a_builder_that_could_not_build_is_not_spent(form: Form, wrong: dict[str
 
 
 @pytest.mark.parametrize("codec", [0, GZIP, ZSTD])
-def test_whoever_appends_while_another_thread_builds_is_refused_or_in_the_batch(form: Form, codec: int) -> None:
+def test_a_concurrent_append_is_refused_or_in_the_batch(form: Form, codec: int) -> None:
     if form.name == "uncompiled":
         pytest.skip("plain Python may change threads in the middle of a record; the class says not to")
     builder = form.encode.BatchBuilder(codec)
@@ -346,7 +346,7 @@ def test_whoever_appends_while_another_thread_builds_is_refused_or_in_the_batch(
     assert sum(1 for _ in form.reader.RecordReader(data)) == form.batch.check_produced(data).record_count == added[0]
 
 
-def test_a_builder_made_by_hand_is_a_mistake_but_no_crash(form: Form) -> None:
+def test_a_builder_constructed_directly_does_not_crash(form: Form) -> None:
     builder = form.encode.BatchBuilder.__new__(form.encode.BatchBuilder)
 
     with pytest.raises((RuntimeError, AttributeError)):
@@ -355,7 +355,7 @@ def test_a_builder_made_by_hand_is_a_mistake_but_no_crash(form: Form) -> None:
         builder.build()
 
 
-def test_room_grows_with_records_of_every_size(form: Form) -> None:
+def test_the_buffer_grows_with_records_of_every_size(form: Form) -> None:
     for size in (1, 900, 1000, 1024, 2000, 100_000):
         builder = form.encode.BatchBuilder()
         for number in range(5):
@@ -365,7 +365,7 @@ def test_room_grows_with_records_of_every_size(form: Form) -> None:
         assert [(each.key, len(each.value)) for each in read] == [(b"%d" % n, size) for n in range(5)]
 
 
-def test_a_batch_is_stamped_anew_without_touching_the_old(form: Form) -> None:
+def test_restamping_a_batch_does_not_modify_the_original(form: Form) -> None:
     def built(**stamps: int) -> bytearray:
         builder = form.encode.BatchBuilder()
         builder.append(1000, b"k", b"v")
@@ -380,7 +380,7 @@ def test_a_batch_is_stamped_anew_without_touching_the_old(form: Form) -> None:
     assert old == built(producer_id=1, producer_epoch=2, base_sequence=3)
 
 
-def test_a_higher_level_compresses_harder(form: Form) -> None:
+def test_a_higher_level_compresses_better(form: Form) -> None:
     def size(level: int | None) -> int:
         builder = form.encode.BatchBuilder(ZSTD, compression_level=level)
         for i in range(2000):

@@ -1,4 +1,4 @@
-"""Batches out of columns: every number that a column brings is checked before it is followed."""
+"""Encoding columns into batches: every offset in a column is validated before use."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_rows_become_records(form: Form) -> None:
     ]
 
 
-def test_appending_goes_on_where_the_last_batch_was_full(form: Form) -> None:
+def test_appending_continues_where_the_last_batch_was_full(form: Form) -> None:
     keys = values = column(form, *[b"1234567890"] * 10)
     done = 0
     counts = []
@@ -59,7 +59,7 @@ def test_appending_goes_on_where_the_last_batch_was_full(form: Form) -> None:
     assert counts == [3, 3, 3, 1]
 
 
-def test_a_column_may_begin_anywhere_in_its_buffers(form: Form) -> None:
+def test_a_column_may_start_anywhere_in_its_buffers(form: Form) -> None:
     buffers = b"\x0d", ints(0, 1, 1, 3, 6), b"abbccc"
     for first in range(4):
         values = form.encode_columns.ColumnSource(buffers, first, 4 - first)
@@ -111,7 +111,7 @@ def test_rows_stay_within_their_data(form: Form, starts: tuple[int, int]) -> Non
         assert builder.count == 0
 
 
-def test_where_a_null_row_lies_does_not_matter(form: Form) -> None:
+def test_the_offsets_of_a_null_row_are_ignored(form: Form) -> None:
     nulls = form.encode_columns.ColumnSource((b"\x00", ints(-5, MAX_INT32), None), 0, 1)
 
     assert appended(form, longs(1), nulls, nulls, None, 0, 1) == [(1, None, None, ())]
@@ -128,7 +128,7 @@ def test_only_rows_that_every_column_has_are_appended(form: Form, first: int, ro
         assert builder.count == 0
 
 
-def test_half_a_timestamp_is_none(form: Form) -> None:
+def test_a_truncated_timestamp_is_not_read(form: Form) -> None:
     one = column(form, b"a")
 
     with pytest.raises(ValueError, match="out of range"):
@@ -149,7 +149,7 @@ def test_headers_are_lists_of_names_and_values(form: Form) -> None:
     assert found == [(("a", b"1"), ("é", None)), (), (("c", b""),)]
 
 
-def test_a_null_list_has_no_headers_whatever_lies_there(form: Form) -> None:
+def test_a_null_list_has_no_headers_whatever_its_offsets(form: Form) -> None:
     two = column(form, b"x", b"y")
     headers = header_source(form, ints(0, 2, 3), 2, validity=b"\x02")
 
@@ -194,7 +194,7 @@ def test_a_header_needs_a_name_that_is_text(form: Form, name: bytes | None, mess
         appended(form, longs(1), one, one, headers, 0, 1)
 
 
-def test_columns_made_by_hand_have_no_rows(form: Form) -> None:
+def test_columns_constructed_directly_have_no_rows(form: Form) -> None:
     encode = form.encode_columns
     empty = encode.ColumnSource.__new__(encode.ColumnSource)
     headers = encode.HeaderSource.__new__(encode.HeaderSource)
@@ -208,7 +208,7 @@ def test_columns_made_by_hand_have_no_rows(form: Form) -> None:
         encode.append_columns(form.encode.BatchBuilder(), longs(1), one, one, broken, 0, 1)
 
 
-def test_a_column_that_is_given_worse_buffers_later_loses_its_rows(form: Form) -> None:
+def test_a_column_reinitialized_with_invalid_buffers_loses_its_rows(form: Form) -> None:
     values = column(form, b"a", b"b")
     with pytest.raises(ValueError, match="a column"):
         values.__init__((None, ints(0), b""), 0, 2)
@@ -218,7 +218,7 @@ def test_a_column_that_is_given_worse_buffers_later_loses_its_rows(form: Form) -
 
 
 @pytest.mark.parametrize("wrong", [None, object(), "text"])
-def test_what_is_no_column_is_refused(form: Form, wrong: object) -> None:
+def test_an_object_that_is_not_a_column_is_refused(form: Form, wrong: object) -> None:
     one = column(form, b"x")
     append = form.encode_columns.append_columns
 
@@ -233,7 +233,7 @@ def test_what_is_no_column_is_refused(form: Form, wrong: object) -> None:
             append(form.encode.BatchBuilder(), longs(1), one, one, wrong, 0, 1)
 
 
-def test_a_spent_builder_takes_no_rows(form: Form) -> None:
+def test_a_used_builder_accepts_no_rows(form: Form) -> None:
     one = column(form, b"x")
     builder = form.encode.BatchBuilder()
     builder.append(0, None, None)
@@ -243,7 +243,7 @@ def test_a_spent_builder_takes_no_rows(form: Form) -> None:
         form.encode_columns.append_columns(builder, longs(1), one, one, None, 0, 1)
 
 
-def test_buffers_are_held_while_the_column_is_there(form: Form) -> None:
+def test_buffers_are_held_while_the_column_exists(form: Form) -> None:
     data = bytearray(b"abc")
     values = form.encode_columns.ColumnSource((None, ints(0, 3), data), 0, 1)
 

@@ -1,4 +1,4 @@
-"""Batches damaged in every place: refused by name, the same way by both forms and both decoders, and never more."""
+"""Batches damaged at every position: both forms and both decoders report the same error."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_every_flipped_bit_that_the_checksum_covers_is_refused() -> None:
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_every_flipped_bit_behind_a_right_checksum_is_refused_or_read_alike(codec: int) -> None:
+def test_every_flipped_bit_with_a_valid_checksum_gives_the_same_result(codec: int) -> None:
     for damaged in flips(WHOLE[codec]):
         TARGETS.reader(RAW + sealed(damaged))
         TARGETS.columns(RAW + sealed(damaged))
 
 
-def test_every_flipped_bit_of_a_header_is_inspected_alike() -> None:
+def test_every_flipped_header_bit_gives_the_same_result() -> None:
     for damaged in flips(WHOLE[NONE][:61]):
         TARGETS.batch(RAW + damaged + WHOLE[NONE][61:])
 
@@ -68,7 +68,7 @@ def test_every_byte_of_the_records_may_be_anything() -> None:
             TARGETS.columns(RAW + sealed(damaged))
 
 
-def test_batches_in_a_row_are_refused_at_the_one_that_is_damaged() -> None:
+def test_consecutive_batches_are_refused_at_the_damaged_one() -> None:
     forms = TARGETS.forms
     for damaged in flips(WHOLE[NONE][16:70]):
         data = WHOLE[NONE] + WHOLE[NONE][:16] + damaged + WHOLE[NONE][70:] + WHOLE[NONE]

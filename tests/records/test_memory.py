@@ -1,4 +1,4 @@
-"""Memory of others: held while it is used, and refused where it cannot be."""
+"""Foreign buffers: held while in use, and refused if unsuitable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fuzz.forms import Form
 
 
-def test_memory_is_held_until_it_is_let_go(form: Form) -> None:
+def test_memory_is_held_until_released(form: Form) -> None:
     source = bytearray(8)
     memory = form.memory.Memory(source, is_writable=True)
 
@@ -23,18 +23,18 @@ def test_memory_is_held_until_it_is_let_go(form: Form) -> None:
 
 
 @pytest.mark.parametrize("source", [bytes(8), memoryview(bytearray(16))[::2], memoryview(bytes(16))[::2]])
-def test_what_cannot_be_written_to_is_refused(form: Form, source: bytes | memoryview) -> None:
+def test_read_only_memory_is_refused(form: Form, source: bytes | memoryview) -> None:
     with pytest.raises(BufferError):
         form.memory.Memory(source, is_writable=True)
 
 
-def test_what_is_not_flat_is_refused(form: Form) -> None:
+def test_non_contiguous_memory_is_refused(form: Form) -> None:
     with pytest.raises(BufferError):
         form.memory.Memory(memoryview(bytes(16))[::2], is_writable=False)
 
 
 @pytest.mark.parametrize("source", [None, "text", 5, [1, 2]])
-def test_what_is_no_memory_is_refused(form: Form, source: object) -> None:
+def test_an_object_without_a_buffer_is_refused(form: Form, source: object) -> None:
     with pytest.raises(TypeError):
         form.memory.Memory(source, is_writable=False)
 

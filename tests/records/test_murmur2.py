@@ -1,4 +1,4 @@
-"""A key's partition is the one that every other client chooses for it."""
+"""Keys are partitioned as by every other client."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def test_the_partition_is_that_of_aiokafka(form: Form, key: bytes, partitions: i
 
 
 @pytest.mark.parametrize("partitions", [0, -1])
-def test_no_partitions_have_none_for_a_key(form: Form, partitions: int) -> None:
+def test_zero_partitions_are_refused_for_a_key(form: Form, partitions: int) -> None:
     with pytest.raises(ValueError, match=f"the number of partitions must be positive, got {partitions}"):
         form.murmur2.partition_of(b"key", partitions)

@@ -1,4 +1,4 @@
-"""Hostile records inside a batch whose header and checksum are right."""
+"""Hostile records inside a batch with a valid header and checksum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read(form: Form, data: bytearray) -> list[tuple[Any, ...]]:
 
 
 def refusal(form: Form, data: bytearray) -> str:
-    """How the records are refused: the same by the reader and by the columns, and nothing stays held."""
+    """The error of the records, which must be the same for reader and columns and release all buffers."""
     messages = []
     for decode in (read, lambda form, data: form.decode_columns.decode_columns(data)):
         try:
@@ -41,11 +41,11 @@ def test_timestamps_of_every_width_are_read(form: Form, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [1 << 40, -(1 << 40), 1 << 62, MAX_INT64, MIN_INT64])
-def test_so_are_those_of_64_bits(form: Form, number: int) -> None:
+def test_timestamps_of_64_bits_are_read(form: Form, number: int) -> None:
     assert read(form, batch(record(timestamp_delta=number)))[0][1] == number
 
 
-def test_a_number_may_be_longer_than_it_has_to_be(form: Form) -> None:
+def test_a_varint_may_be_longer_than_necessary(form: Form) -> None:
     # attributes, timestamp 0 in three bytes, offset, key and value null, no headers
     body = b"\x00" + b"\x80\x80\x00" + b"\x00" + b"\x01\x01" + b"\x00"
 
@@ -53,7 +53,7 @@ def test_a_number_may_be_longer_than_it_has_to_be(form: Form) -> None:
 
 
 @pytest.mark.parametrize("width", [10, 11, 12])
-def test_a_number_that_never_ends_is_refused(form: Form, width: int) -> None:
+def test_an_endless_varint_is_refused(form: Form, width: int) -> None:
     endless = b"\xff" * width
 
     assert "exceeds 32 bits" in refusal(form, batch(endless))
@@ -98,7 +98,7 @@ def test_the_tenth_byte_of_an_int64_has_one_bit(form: Form) -> None:
         (b"\x0c\x00\x80\x80\x80\x80\x80", "a record ends in the middle of a varint"),
     ],
 )
-def test_lengths_of_records_are_compared_with_what_is_there(form: Form, payload: bytes, message: str) -> None:
+def test_record_lengths_are_checked_against_the_data(form: Form, payload: bytes, message: str) -> None:
     assert message in refusal(form, batch(payload))
 
 
@@ -125,7 +125,7 @@ def test_only_minus_one_means_null(form: Form, length: int) -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 1, 2, 1000, MAX_INT32, -(1 << 31)])
-def test_header_counts_are_compared_with_what_is_there(form: Form, count: int) -> None:
+def test_header_counts_are_checked_against_the_data(form: Form, count: int) -> None:
     assert f"{count} headers do not fit" in refusal(form, batch(record(header_count=count)))
 
 
@@ -192,12 +192,12 @@ def test_an_unknown_compression_is_refused_by_name(form: Form, codec: int) -> No
             decode(form, batch(attributes=codec))
 
 
-def test_a_batch_without_records_as_compaction_leaves_it_is_read_as_such(form: Form) -> None:
+def test_an_empty_batch_left_by_compaction_is_read(form: Form) -> None:
     assert read(form, batch(b"", 0, last_offset_delta=9)) == []
     assert form.decode_columns.decode_columns(batch(b"", 0, last_offset_delta=9)).count == 0
 
 
-def test_a_payload_made_by_hand_is_empty_and_is_opened_once(form: Form) -> None:
+def test_a_payload_constructed_directly_is_empty_and_opened_once(form: Form) -> None:
     payload = form.payload.Payload.__new__(form.payload.Payload)
     header = form.batch.read_header(batch())
 

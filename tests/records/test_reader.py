@@ -48,7 +48,7 @@ def offsets(form: Form, *args: Any, **options: Any) -> list[int]:
 @settings(max_examples=40)
 @pytest.mark.parametrize("codec", CODECS)
 @given(rows=st.lists(st.tuples(st.integers(-(1 << 61), 1 << 61), strings, strings, headers), min_size=1, max_size=12))
-def test_what_the_builder_takes_the_reader_gives(form: Form, codec: int, rows: list[Any]) -> None:
+def test_the_reader_returns_what_the_builder_took(form: Form, codec: int, rows: list[Any]) -> None:
     data = built(form, rows, codec)
 
     assert read(form, data) == [
@@ -87,7 +87,7 @@ def test_gaps_as_after_compaction_are_kept(form: Form) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_reading_begins_anywhere(form: Form, codec: int) -> None:
+def test_reading_starts_at_any_offset(form: Form, codec: int) -> None:
     rows = [(0, None, b"%d" % i, []) for i in range(5)]
     data = bytearray()
     for base_offset in (0, 5, 10):
@@ -101,7 +101,7 @@ def test_reading_begins_anywhere(form: Form, codec: int) -> None:
     assert offsets(form, data, from_offset=-5) == list(range(15))
 
 
-def test_batches_before_the_offset_are_checked_but_not_opened(form: Form) -> None:
+def test_batches_before_the_offset_are_validated_but_not_decompressed(form: Form) -> None:
     not_even_compressed = batch(b"garbage", 1, attributes=ZSTD)
     last = batch(base_offset=1)
 
@@ -111,18 +111,18 @@ def test_batches_before_the_offset_are_checked_but_not_opened(form: Form) -> Non
         offsets(form, not_even_compressed + last, from_offset=1)
 
 
-def test_control_batches_are_passed_over_unless_asked_for(form: Form) -> None:
+def test_control_batches_are_skipped_unless_requested(form: Form) -> None:
     data = batch() + batch(base_offset=1, attributes=CONTROL) + batch(base_offset=2)
 
     assert offsets(form, data) == [0, 2]
     assert offsets(form, data, with_control=True) == [0, 1, 2]
 
 
-def test_nothing_is_read_from_nothing(form: Form) -> None:
+def test_an_empty_buffer_has_no_records(form: Form) -> None:
     assert read(form, b"") == []
 
 
-def test_any_flat_buffer_will_do(form: Form) -> None:
+def test_any_contiguous_buffer_is_accepted(form: Form) -> None:
     data = bytes(batch())
 
     for source in (data, bytearray(data), memoryview(data), array.array("B", data)):
@@ -133,7 +133,7 @@ def test_any_flat_buffer_will_do(form: Form) -> None:
 
 
 @pytest.mark.parametrize("from_offset", [1 << 63, -(1 << 63) - 1])
-def test_an_offset_of_more_than_64_bits_is_the_callers_mistake(form: Form, from_offset: int) -> None:
+def test_an_offset_of_more_than_64_bits_is_an_overflow_error(form: Form, from_offset: int) -> None:
     with pytest.raises(OverflowError):
         form.reader.RecordReader(b"", from_offset)
 
@@ -150,7 +150,7 @@ def test_null_and_empty_are_different(form: Form) -> None:
     assert [row[3:5] for row in read(form, built(form, rows))] == [(None, b""), (b"", None)]
 
 
-def test_a_reader_that_met_an_error_meets_it_again(form: Form) -> None:
+def test_a_readers_error_is_raised_again(form: Form) -> None:
     reader = form.reader.RecordReader(batch(record(0) + record(1, key=b"x" * 9, length=8) + record(2), 3))
 
     assert next(reader).offset == 0
@@ -159,7 +159,7 @@ def test_a_reader_that_met_an_error_meets_it_again(form: Form) -> None:
             next(reader)
 
 
-def test_a_reader_met_by_a_broken_batch_stays_there(form: Form) -> None:
+def test_a_reader_stops_at_a_corrupt_batch(form: Form) -> None:
     broken = batch(base_offset=1)
     broken[-1] ^= 1
     reader = form.reader.RecordReader(batch() + broken)
@@ -179,7 +179,7 @@ def test_a_reader_met_by_a_broken_batch_stays_there(form: Form) -> None:
         batch(record(), base_offset=1, attributes=7),
     ],
 )
-def test_a_batch_that_does_not_open_is_not_passed_over(form: Form, broken: bytearray) -> None:
+def test_a_batch_that_does_not_decompress_is_not_skipped(form: Form, broken: bytearray) -> None:
     reader = form.reader.RecordReader(batch() + broken + batch(base_offset=2))
 
     assert next(reader).offset == 0
@@ -197,7 +197,7 @@ def test_a_reader_that_is_done_stays_done(form: Form) -> None:
     assert next(reader, None) is None
 
 
-def test_a_reader_made_by_hand_is_a_mistake_but_no_crash(form: Form) -> None:
+def test_a_reader_constructed_directly_does_not_crash(form: Form) -> None:
     reader = form.reader.RecordReader.__new__(form.reader.RecordReader)
 
     with pytest.raises(TypeError):
@@ -235,7 +235,7 @@ def test_threads_that_share_a_reader_get_each_record_or_an_error_but_no_crash(fo
 
     def run() -> None:
         count = 0
-        # As plain Python it may be any error, where two of them have moved on together.
+        # As plain Python any error is possible if two threads advance at once.
         with suppress(Exception):
             for each in reader:
                 count += len(each.headers)
@@ -250,7 +250,7 @@ def test_threads_that_share_a_reader_get_each_record_or_an_error_but_no_crash(fo
     assert len(counts) == 4
 
 
-def test_a_reader_that_is_read_from_within_itself_is_at_worst_an_error(form: Form) -> None:
+def test_reentrant_reading_is_at_worst_an_error(form: Form) -> None:
     """Python may collect garbage whenever a tuple is made, and a finaliser may do anything."""
     rows = [(i, b"k", b"v", [(f"h{j}", b"1") for j in range(5)]) for i in range(50)]
     reader = form.reader.RecordReader(built(form, rows))
@@ -282,12 +282,12 @@ def test_a_reader_that_is_read_from_within_itself_is_at_worst_an_error(form: For
 
 
 class TestTake:
-    def test_so_many_at_a_time_and_fewer_at_the_end(self, form: Form) -> None:
+    def test_take_returns_the_requested_number_and_fewer_at_the_end(self, form: Form) -> None:
         reader = form.reader.RecordReader(batch(record(0) + record(1), 2) + batch(base_offset=2))
 
         assert [[each.offset for each in reader.take(2)] for _ in range(3)] == [[0, 1], [2], []]
 
-    def test_it_goes_on_where_iteration_stopped(self, form: Form) -> None:
+    def test_take_continues_where_iteration_stopped(self, form: Form) -> None:
         reader = form.reader.RecordReader(batch(record(0) + record(1) + record(2), 3))
 
         assert next(reader).offset == 0
@@ -295,13 +295,13 @@ class TestTake:
         assert [each.offset for each in reader] == [2]
 
     @pytest.mark.parametrize("count", [0, -1])
-    def test_none_at_all_if_none_are_asked_for(self, form: Form, count: int) -> None:
+    def test_take_zero_returns_nothing(self, form: Form, count: int) -> None:
         reader = form.reader.RecordReader(batch())
 
         assert reader.take(count) == []
         assert len(reader.take(1)) == 1
 
-    def test_what_comes_before_an_error_is_given_first(self, form: Form) -> None:
+    def test_records_before_an_error_are_returned_first(self, form: Form) -> None:
         broken = batch(base_offset=2)
         broken[-1] ^= 1
         reader = form.reader.RecordReader(batch(record(0) + record(1), 2) + broken)
@@ -331,7 +331,7 @@ class TestTake:
 
 
 class TestDeserializers:
-    def test_keys_and_values_become_what_they_make_of_them(self, form: Form) -> None:
+    def test_keys_and_values_are_deserialized(self, form: Form) -> None:
         data = built(form, [(0, b"a", b"1", []), (0, b"b", b"2", [])])
 
         read = form.reader.RecordReader(data, key_deserializer=bytes.decode, value_deserializer=int).take(2)
@@ -345,7 +345,7 @@ class TestDeserializers:
 
         assert (read.key, read.value) == (None, None)
 
-    def test_a_record_that_is_refused_is_met_again_and_named(self, form: Form) -> None:
+    def test_a_record_that_fails_to_deserialize_is_named_and_retried(self, form: Form) -> None:
         data = batch(record(0, value=b"1") + record(3, value=b"x", headers=[(b"h", b"1")]), 2, last_offset_delta=3)
         reader = form.reader.RecordReader(data, value_deserializer=int)
 
@@ -355,7 +355,7 @@ class TestDeserializers:
                 reader.take(5)
             assert reader.offset == 3
 
-    def test_it_can_be_taken_in_the_end(self, form: Form) -> None:
+    def test_a_failed_record_can_be_read_later(self, form: Form) -> None:
         answers = iter([ValueError("not now"), "now"])
 
         def sometimes(_: bytes) -> str:
@@ -380,7 +380,7 @@ def test_records_have_topic_partition_and_offset(form: Form) -> None:
     assert pickle.loads(pickle.dumps(read)) == read  # noqa: S301
 
 
-def test_checksums_are_not_looked_at_if_so_asked(form: Form) -> None:
+def test_checksum_validation_can_be_disabled(form: Form) -> None:
     data = batch(record(value=b"v"))
     data[-2] ^= 1
 
@@ -425,7 +425,7 @@ class TestRecord:
         with pytest.raises(TypeError):
             one < one  # noqa: B015, PLR0124
 
-    def test_a_record_shows_what_matters(self, form: Form) -> None:
+    def test_the_repr_of_a_record_shows_its_main_fields(self, form: Form) -> None:
         assert repr(self.one(form)) == "Record(offset=7, key=b'k', value=b'v')"
 
     def test_a_record_is_pickled_and_copied(self, form: Form) -> None:
@@ -441,7 +441,7 @@ class TestRecord:
 
         assert (one.key, one.value) == (b"kept", b"too")
 
-    def test_a_record_made_by_hand_is_no_crash(self, form: Form) -> None:
+    def test_a_record_constructed_directly_does_not_crash(self, form: Form) -> None:
         empty = form.reader.Record.__new__(form.reader.Record)
 
         assert empty == form.reader.Record.__new__(form.reader.Record)

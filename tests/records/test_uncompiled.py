@@ -1,4 +1,4 @@
-"""What stands in for Cython where the codec runs as plain Python."""
+"""The replacement of the cython module when the codec runs as plain Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.records import uncompiled
 EVERYTHING = "batch compression control decode_columns encode encode_columns memory payload reader arrow"
 
 
-def test_decorators_and_types_mean_nothing() -> None:
+def test_decorators_and_types_have_no_effect() -> None:
     def function() -> None:
         pass
 
@@ -47,7 +47,7 @@ def test_a_buffer_is_flat_or_refused() -> None:
         uncompiled.flat(b"abcd", is_writable=True)
 
 
-def test_the_uncompiled_form_is_what_it_says() -> None:
+def test_the_uncompiled_form_is_plain_python() -> None:
     form = load_uncompiled()
 
     assert not form.payload.IS_COMPILED

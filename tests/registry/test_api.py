@@ -83,7 +83,7 @@ def test_registering_and_reading_by_version_id_and_guid(http: httpx.Client, subj
     assert version in http.get("/schemas").json()
 
 
-def test_what_the_server_tells_about_itself(http: httpx.Client) -> None:
+def test_server_information(http: httpx.Client) -> None:
     assert http.get("/").json() == {}
     assert http.get("/schemas/types").json() == ["JSON", "PROTOBUF", "AVRO"]
     assert http.get("/v1/metadata/id").json()["scope"]["clusters"]["kafka-cluster"]
@@ -92,7 +92,7 @@ def test_what_the_server_tells_about_itself(http: httpx.Client) -> None:
     assert http.get("/mode").json() == {"mode": "READWRITE"}
 
 
-def test_missing_things_are_told_apart(http: httpx.Client, subject: str) -> None:
+def test_missing_subjects_versions_and_schemas_have_different_errors(http: httpx.Client, subject: str) -> None:
     assert error(http.get("/schemas/ids/99999")) == 40403
     assert error(http.get("/schemas/ids/99999/subjects")) == 40403
     assert error(http.get("/schemas/ids/99999/versions")) == 40403
@@ -213,7 +213,7 @@ def test_references(http: httpx.Client, subject: str) -> None:
     assert json.loads(resolved)["fields"][0]["type"]["name"] == "Target"
 
 
-def test_contexts_have_subjects_and_ids_of_their_own(http: httpx.Client, subject: str) -> None:
+def test_contexts_have_separate_subjects_and_ids(http: httpx.Client, subject: str) -> None:
     context = f".{subject}"
     made = register(http, f":{context}:{subject}", unique(subject))
     assert made["id"] == 1
@@ -301,7 +301,7 @@ def test_reading_creates_no_topic(tmp_path: Path) -> None:
         assert "_schemas" not in served.broker.topics.by_name
 
 
-def test_a_topic_of_another_registry_is_taken_over(tmp_path: Path) -> None:
+def test_the_schemas_topic_of_another_registry_is_adopted(tmp_path: Path) -> None:
     from kafka import KafkaProducer
 
     key = b'{"keytype":"SCHEMA","subject":"old-value","version":1,"magic":1}'

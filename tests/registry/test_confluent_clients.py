@@ -86,7 +86,7 @@ def test_protobuf_serializers(registry: SchemaRegistryClient, broker: EphemeralB
         assert round_trip(serialize, fresh, "protobuf", value) == value
 
 
-def test_what_the_client_asks(registry: SchemaRegistryClient) -> None:
+def test_every_request_of_the_client_works(registry: SchemaRegistryClient) -> None:
     made = registry.register_schema("asked", Schema(AVRO, "AVRO"))
     assert registry.get_schema(made).schema_str == AVRO
     assert registry.lookup_schema("asked", Schema(AVRO, "AVRO")).version == 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.rest.serving import HttpBroker
 
-from ottla.http.registry.app import SERVED
+from ottla.http.registry.served import SERVED
 from ottla.http.registry_config import SchemaRegistryConfig
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def commands() -> Iterator[str]:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
+def test_every_command_of_the_page_works_as_documented(tmp_path: Path) -> None:
     with HttpBroker(tmp_path) as served:
         for command in commands():
             script = f"set -o pipefail; O={served.url}\n{command.replace('curl -s', 'curl -sS')}"
@@ -41,5 +41,5 @@ def test_every_path_is_on_the_page() -> None:
 
 
 def test_every_setting_is_on_the_page() -> None:
-    for field in SchemaRegistryConfig.__dataclass_fields__:
+    for field in SchemaRegistryConfig.__struct_fields__:
         assert f"`schema_registry.{field}`" in PAGE

@@ -558,7 +558,7 @@ CASES: list[Case] = [
 CASES += limit_cases()
 
 
-def test_there_are_as_many_cases_as_promised() -> None:
+def test_the_number_of_cases_does_not_shrink() -> None:
     assert len(CASES) >= 150
     assert len({case[0] for case in CASES}) == len(CASES)
 

@@ -15,7 +15,7 @@ SCHEMAS_PER_ROUND = 20
 THREADS = 4
 
 
-def test_no_id_is_given_twice_and_no_acknowledged_schema_is_lost(tmp_path: Path) -> None:
+def test_no_id_is_assigned_twice_and_no_acknowledged_schema_is_lost(tmp_path: Path) -> None:
     acknowledged: dict[str, int] = {}
     for turn in range(ROUNDS + 1):
         with Serve(tmp_path, "--http-port", "0") as serve:

@@ -233,7 +233,7 @@ PROTO2: list[Case] = [
 ]
 
 
-def test_there_are_as_many_cases_as_promised() -> None:
+def test_the_number_of_cases_does_not_shrink() -> None:
     names = [case[0] for case in (*CASES, *PROTO2)]
     assert len(names) >= 55
     assert len(set(names)) == len(names)
@@ -260,6 +260,6 @@ def test_types_of_references_are_compared_where_their_version_changes() -> None:
     assert compare(before, before) == []
 
 
-def test_what_old_readers_and_writers_do_not_notice_is_compatible() -> None:
+def test_wire_compatible_changes_are_compatible() -> None:
     assert {"FIELD_ADDED", "FIELD_REMOVED", "MESSAGE_MOVED", "ONEOF_FIELD_ADDED"} < COMPATIBLE
     assert not {"PACKAGE_CHANGED", "MESSAGE_REMOVED", "ONEOF_FIELD_REMOVED", "REQUIRED_FIELD_ADDED"} & COMPATIBLE

@@ -1,4 +1,4 @@
-"""Registering and deleting, configs and modes: what is written to `_schemas`, and what its records add up to."""
+"""Registration, deletion, configs and modes: records in `_schemas`, and the resulting state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ V2 = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"b
 
 
 class Registry:
-    """A state and the log that it comes from."""
+    """A registry state and its log."""
 
     def __init__(self) -> None:
         self.state = State()
@@ -107,7 +107,7 @@ def test_records_of_older_registries_are_read(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("key", [b"", b"{}", b"nonsense", b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":9}'])
-def test_a_malformed_record_is_told_of(key: bytes) -> None:
+def test_a_malformed_record_is_reported(key: bytes) -> None:
     with pytest.raises(InvalidSchema):
         records.decoded(key, b"{}")
 
@@ -137,7 +137,7 @@ def test_an_invalid_schema_is_refused(registry: Registry) -> None:
     assert refusal(registry.register, "s", '"int"', type="XML") == 42201
 
 
-def test_soft_deletion_and_what_is_allowed_after_it(registry: Registry) -> None:
+def test_soft_deletion_and_operations_after_it(registry: Registry) -> None:
     registry.register("s", V1)
     registry.register("s", V2)
     assert refusal(registry.delete, "s", 1, is_permanent=True) == 40407
@@ -153,7 +153,7 @@ def test_soft_deletion_and_what_is_allowed_after_it(registry: Registry) -> None:
     assert refusal(registry.delete, "other", 1) == 40401
 
 
-def test_a_missing_version_is_told_from_a_missing_subject(registry: Registry) -> None:
+def test_a_missing_version_is_distinguished_from_a_missing_subject(registry: Registry) -> None:
     registry.register("s", V1)
     assert refusal(registry.delete, "s", 9) == 40402
 
@@ -165,7 +165,7 @@ def test_a_deleted_schema_keeps_its_id_when_it_is_registered_again(registry: Reg
     assert (again.id, again.version) == (first.id, 2)
 
 
-def test_ids_are_never_given_again_also_after_permanent_deletion_and_compaction(registry: Registry) -> None:
+def test_ids_are_never_reused_even_after_permanent_deletion_and_compaction(registry: Registry) -> None:
     registry.register("s", V1)
     registry.register("s", V2)
     registry.delete("s")
@@ -240,7 +240,7 @@ def test_defaults_and_overrides_of_the_config_are_merged(registry: Registry) -> 
     assert version.schema.rule_set == {"domainRules": [{"name": "r", "type": "CEL", "disabled": False}]}
 
 
-def test_compatibility_groups_are_checked_apart(registry: Registry) -> None:
+def test_compatibility_groups_are_checked_separately(registry: Registry) -> None:
     registry.run(settings.update_config(registry.state, "s", {"compatibilityGroup": "major"}))
     registry.register("s", V1, metadata={"properties": {"major": "1"}})
     assert refusal(registry.register, "s", '"int"', metadata={"properties": {"major": "1"}}) == 409

@@ -30,7 +30,7 @@ def http(served: HttpBroker) -> httpx.Client:
 
 @pytest.fixture
 def name() -> str:
-    """Of a topic or group that no other test knows."""
+    """A topic or group name that no other test uses."""
     return f"test-{next(_numbers)}"
 
 

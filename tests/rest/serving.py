@@ -1,4 +1,4 @@
-"""A broker with its HTTP door, in a thread of this process."""
+"""A broker with its HTTP listener, in a thread of this process."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class HttpBroker:
         self.http.start()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do this in the broker's loop, and wait for it."""
+        """Run this on the broker's event loop and wait for it."""
         assert self._embedded._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._embedded._loop).result(PATIENCE_S)
 

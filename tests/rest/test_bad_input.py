@@ -1,4 +1,4 @@
-"""Bytes, sizes, paces and places that are wrong: a clear refusal, nothing written, the others undisturbed."""
+"""Malformed, oversized, slow or misdirected requests: a clear error, nothing written, other clients unaffected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpBroker]:
 
 
 def exchange(served: HttpBroker, sent: bytes, *, half_close: bool = False) -> bytes:
-    """Send this; everything that comes back until the server closes."""
+    """Send this; returns all bytes until the server closes."""
     with socket.create_connection(served.http.address, PATIENCE_S) as connection:
         connection.sendall(sent)
         if half_close:
@@ -61,7 +61,7 @@ def is_well(served: HttpBroker) -> bool:
         b"GET /health HTTP/1.1\r\nbad header\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_and_costs_that_connection_alone(served: HttpBroker, sent: bytes) -> None:
+def test_input_that_is_not_http_is_refused_and_closes_only_that_connection(served: HttpBroker, sent: bytes) -> None:
     received = exchange(served, sent, half_close=True)
     assert received == b"" or received.startswith(b"HTTP/1.1 400 Bad Request\r\n"), received
     assert is_well(served)
@@ -73,18 +73,18 @@ def test_an_endless_head_is_refused(served: HttpBroker) -> None:
     assert is_well(served)
 
 
-def test_a_head_that_stops_coming_is_given_up_on(served: HttpBroker) -> None:
+def test_an_incomplete_head_times_out(served: HttpBroker) -> None:
     assert exchange(served, b"GET /health HT").startswith(b"HTTP/1.1 408 ")
     assert exchange(served, b"") == b""
 
 
-def test_a_body_that_stops_coming_is_given_up_on_and_nothing_is_written(served: HttpBroker) -> None:
+def test_an_incomplete_body_times_out_and_nothing_is_written(served: HttpBroker) -> None:
     head = b"POST /v1/topics/stalled/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n"
     assert exchange(served, head + b'{"messages"').startswith(b"HTTP/1.1 408 ")
     assert served.client.get("/v1/topics/stalled").status_code == 404
 
 
-def test_a_body_that_breaks_off_writes_nothing(served: HttpBroker) -> None:
+def test_an_aborted_body_writes_nothing(served: HttpBroker) -> None:
     head = b"POST /v1/topics/broken/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n"
     with socket.create_connection(served.http.address, PATIENCE_S) as connection:
         connection.sendall(head + b'{"messages":[{"value":"x"}]}')
@@ -92,7 +92,7 @@ def test_a_body_that_breaks_off_writes_nothing(served: HttpBroker) -> None:
     assert served.client.get("/v1/topics/broken").status_code == 404
 
 
-def test_a_body_over_the_limit_is_refused_before_it_has_come(served: HttpBroker) -> None:
+def test_a_body_over_the_limit_is_refused_before_it_arrives(served: HttpBroker) -> None:
     head = f"POST /v1/topics/large/messages HTTP/1.1\r\nhost: x\r\ncontent-length: {LIMIT + 1}\r\n\r\n"
     received = exchange(served, head.encode())
     assert received.startswith(b"HTTP/1.1 413 ")
@@ -115,7 +115,7 @@ def test_a_line_over_the_limit_ends_a_stream(served: HttpBroker) -> None:
     assert (refused.status_code, refused.json()["written"]) == (413, 1)
 
 
-def test_an_answer_that_nobody_reads_is_given_up_on(served: HttpBroker) -> None:
+def test_a_response_that_is_not_read_times_out(served: HttpBroker) -> None:
     # More than what the sockets' buffers take.
     lines = b'{"value":"%b"}\n' % (b"x" * 9_000) * 3_000
     ndjson = {"content-type": "application/x-ndjson"}
@@ -161,19 +161,19 @@ def test_an_upgrade_is_not_taken(served: HttpBroker) -> None:
 
 
 @pytest.mark.parametrize("path", ["/%2e%2e%2fetc/passwd", "/../../etc/passwd", "/v1/topics//messages", "/v1/", "//"])
-def test_paths_that_lead_nowhere_are_not_found(served: HttpBroker, path: str) -> None:
+def test_unknown_paths_are_not_found(served: HttpBroker, path: str) -> None:
     received = exchange(served, f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode())
     assert received.startswith(b"HTTP/1.1 404 "), received
     assert b"application/problem+json" in received
 
 
-def test_a_wrong_method_is_told_apart_from_a_wrong_path(served: HttpBroker) -> None:
+def test_a_wrong_method_is_distinguished_from_a_wrong_path(served: HttpBroker) -> None:
     refused = served.client.put("/v1/topics", json={})
     assert (refused.status_code, refused.headers["content-type"]) == (405, "application/problem+json")
 
 
 def trickle(served: HttpBroker, path: str) -> bytes:
-    """Send a body one byte at a time, as slowly as the server allows for; what it answers."""
+    """Send a body one byte at a time, as slowly as the server allows; returns the response."""
     with socket.create_connection(served.http.address, PATIENCE_S) as connection:
         connection.sendall(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 9000\r\n\r\n".encode())
         connection.settimeout(0.05)
@@ -188,17 +188,17 @@ def trickle(served: HttpBroker, path: str) -> bytes:
 @pytest.mark.parametrize(
     "path", ["/v1/topics/slow/messages", "/v1/topics", "/api/v1/queues", "/api/v1/queues/q/messages"]
 )
-def test_a_body_that_comes_too_slowly_is_given_up(served: HttpBroker, path: str) -> None:
+def test_a_body_that_arrives_too_slowly_is_refused(served: HttpBroker, path: str) -> None:
     assert trickle(served, path).startswith(b"HTTP/1.1 408 ")
     assert is_well(served)
 
 
-def test_a_body_of_a_queue_that_stops_coming_is_given_up(served: HttpBroker) -> None:
+def test_an_incomplete_body_for_a_queue_times_out(served: HttpBroker) -> None:
     head = b"POST /api/v1/queues/q/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n"
     assert exchange(served, head + b"half").startswith(b"HTTP/1.1 408 ")
 
 
-def test_of_too_many_bodies_at_once_the_oldest_is_given_up(tmp_path: Path) -> None:
+def test_of_too_many_concurrent_bodies_the_oldest_is_dropped(tmp_path: Path) -> None:
     config = HttpConfig(port=0, max_body_bytes=10_000, max_held_bytes=25_000)
     head = b"POST /v1/topics/t/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 9500\r\n\r\n"
     with HttpBroker(tmp_path, config) as served, ExitStack() as stack:
@@ -215,7 +215,7 @@ def opened(served: HttpBroker, stack: ExitStack, count: int) -> list[socket.sock
     return [stack.enter_context(socket.create_connection(served.http.address, PATIENCE_S)) for _ in range(count)]
 
 
-def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
+def test_idle_connections_are_closed_for_new_ones(tmp_path: Path) -> None:
     config = HttpConfig(port=0, max_connections=3)
     with HttpBroker(tmp_path, config) as few, ExitStack() as stack:
         first, *_ = opened(few, stack, 3)
@@ -224,7 +224,7 @@ def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
         assert first.recv(1) == b""
 
 
-def test_where_all_connections_are_busy_only_health_checks_are_answered(tmp_path: Path) -> None:
+def test_if_all_connections_are_busy_only_health_checks_are_answered(tmp_path: Path) -> None:
     config = HttpConfig(port=0, max_connections=3)
     tail = b"GET /v1/topics/t/tail HTTP/1.1\r\nhost: x\r\n\r\n"
     with HttpBroker(tmp_path, config) as few, ExitStack() as stack:
@@ -240,7 +240,7 @@ def test_where_all_connections_are_busy_only_health_checks_are_answered(tmp_path
         assert (refused.status_code, refused.json()["detail"]) == (503, "too many connections")
 
 
-def test_one_address_takes_no_more_than_its_share(tmp_path: Path) -> None:
+def test_connections_per_address_are_limited(tmp_path: Path) -> None:
     config = HttpConfig(port=0, max_connections=100, max_connections_per_address=2)
     with HttpBroker(tmp_path, config) as few, ExitStack() as stack:
         first, *_ = opened(few, stack, 2)
@@ -248,7 +248,7 @@ def test_one_address_takes_no_more_than_its_share(tmp_path: Path) -> None:
         assert first.recv(1) == b""
 
 
-def test_every_answer_says_that_browsers_must_not_guess_its_type(served: HttpBroker) -> None:
+def test_every_response_has_nosniff(served: HttpBroker) -> None:
     for path in ("/v1/topics", "/v1/nothing", "/metrics", "/api/v1/queues", "/"):
         headers = served.client.get(path).headers
         assert headers.get_list("x-content-type-options") == ["nosniff"], path

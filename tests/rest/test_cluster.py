@@ -21,14 +21,14 @@ def test_the_cluster_is_this_broker(served: HttpBroker, http: httpx.Client) -> N
     assert cluster["cluster_id"] == http.get("/v1/broker").json()["cluster_id"]
 
 
-def test_clients_are_listed_with_what_they_are(served: HttpBroker, http: httpx.Client) -> None:
+def test_clients_are_listed_with_their_software(served: HttpBroker, http: httpx.Client) -> None:
     with RawClient(served.servers) as client:
         client.ask(ApiVersionsRequest(client_software_name="tester", client_software_version="1.2"))
         [listed] = http.get("/v1/clients").json()["clients"]
     assert (listed["host"], listed["software"], listed["is_busy"]) == ("127.0.0.1", "tester 1.2", False)
 
 
-def test_the_folder_lists_its_partitions_and_its_room(http: httpx.Client, topic: str) -> None:
+def test_the_log_dir_lists_partitions_and_free_space(http: httpx.Client, topic: str) -> None:
     http.post(f"/v1/topics/{topic}/messages", json={"messages": [{"value": "x" * 1000, "partition": 0}]})
     [folder] = http.get("/v1/log-dirs").json()["log_dirs"]
     sizes = {one["partition"]: one["size_bytes"] for one in folder["partitions"] if one["topic"] == topic}

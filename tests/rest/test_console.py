@@ -1,4 +1,4 @@
-"""The console's files: as they are in the package, cached for good under their own name, under a strict policy."""
+"""The console's files: served from the package, cached immutably by name, with a strict content security policy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _files(http: httpx.Client) -> list[str]:
     return re.findall(r'(?:href|src)="(console/[^"]+)"', http.get("/").text)
 
 
-def test_the_page_is_served_at_the_root_and_asked_for_every_time(http: httpx.Client) -> None:
+def test_the_page_is_served_at_the_root_and_always_revalidated(http: httpx.Client) -> None:
     page = http.get("/")
 
     assert page.status_code == 200
@@ -31,7 +31,7 @@ def test_the_page_is_served_at_the_root_and_asked_for_every_time(http: httpx.Cli
     assert again.content == b""
 
 
-def test_every_file_that_the_page_names_is_there_and_kept_for_good(http: httpx.Client) -> None:
+def test_every_file_of_the_page_exists_and_is_cached_immutably(http: httpx.Client) -> None:
     files = _files(http)
 
     assert len(files) > 10
@@ -41,7 +41,7 @@ def test_every_file_that_the_page_names_is_there_and_kept_for_good(http: httpx.C
         assert "immutable" in answer.headers["cache-control"]
 
 
-def test_every_module_that_a_module_imports_is_there(http: httpx.Client) -> None:
+def test_every_imported_module_exists(http: httpx.Client) -> None:
     to_read = [name for name in _files(http) if name.endswith("/main.js")]
     for name in to_read:
         source = http.get(f"/{name}")
@@ -78,14 +78,14 @@ def test_no_other_file_is_served(http: httpx.Client, name: str) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_files_of_another_release_are_refused_with_what_to_do(http: httpx.Client) -> None:
+def test_files_of_another_release_are_refused_with_advice(http: httpx.Client) -> None:
     answer = http.get("/console/0000000000000000/main.js")
 
     assert answer.status_code == 404
     assert "Reload" in answer.json()["hint"]
 
 
-def test_the_console_brings_nothing_from_elsewhere(http: httpx.Client) -> None:
+def test_the_console_loads_nothing_from_other_hosts(http: httpx.Client) -> None:
     for name in _files(http):
         links = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]+", http.get(f"/{name}").text))
         assert links <= {"http://www.w3.org"}, name
@@ -101,7 +101,7 @@ def test_modules_are_small_and_make_no_markup_of_text() -> None:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), module
 
 
-def test_totals_grow_with_what_is_written(http: httpx.Client, topic: str) -> None:
+def test_totals_grow_with_writes(http: httpx.Client, topic: str) -> None:
     before = http.get("/v1/totals").json()
     http.post(f"/v1/topics/{topic}/messages", json={"messages": [{"value": "a"}, {"value": "b"}]})
     after = http.get("/v1/totals").json()

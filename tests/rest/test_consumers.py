@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def numbered(http: httpx.Client, topic: str) -> str:
-    """Messages 0 to 9, one in each partition by turns."""
+    """Messages 0 to 9, alternating between the partitions."""
     messages = [{"value": str(n), "partition": n % 2} for n in range(10)]
     http.post(f"/v1/topics/{topic}/messages", json={"messages": messages})
     return topic
@@ -33,11 +33,11 @@ def values(consumed: dict[str, Any]) -> set[str]:
     return {one["value"] for one in consumed["messages"]}
 
 
-def test_what_is_not_committed_is_read_again(http: httpx.Client, numbered: str) -> None:
+def test_uncommitted_messages_are_read_again(http: httpx.Client, numbered: str) -> None:
     assert consume(http, numbered, numbered) == consume(http, numbered, numbered)
 
 
-def test_read_and_commit_by_turns_delivers_everything_once(http: httpx.Client, numbered: str) -> None:
+def test_reading_and_committing_in_turn_delivers_everything_once(http: httpx.Client, numbered: str) -> None:
     seen: list[str] = []
     while (consumed := consume(http, numbered, numbered, max=3))["messages"]:
         assert len(consumed["messages"]) <= 3
@@ -47,7 +47,7 @@ def test_read_and_commit_by_turns_delivers_everything_once(http: httpx.Client, n
     assert http.get(f"/v1/groups/{numbered}").json()["lag"] == 0
 
 
-def test_a_new_consumer_may_begin_at_the_end(http: httpx.Client, numbered: str) -> None:
+def test_a_new_consumer_may_start_at_the_end(http: httpx.Client, numbered: str) -> None:
     consumed = consume(http, numbered, numbered, start="latest")
     assert consumed["messages"] == []
     http.post(f"/v1/consumers/{numbered}/commit", json=consumed["commit"])
@@ -70,7 +70,7 @@ def test_a_consumer_waits_for_the_first_message(served: HttpBroker, http: httpx.
     assert [values(one) for one in answers] == [{"at last"}]
 
 
-def test_a_consumer_goes_on_behind_what_was_deleted(http: httpx.Client, numbered: str) -> None:
+def test_a_consumer_continues_after_deleted_messages(http: httpx.Client, numbered: str) -> None:
     for partition in (0, 1):
         http.post(f"/v1/topics/{numbered}/delete-records", json={"partition": partition, "before_offset": 4})
     assert values(consume(http, numbered, numbered)) == {"8", "9"}
@@ -88,7 +88,7 @@ def test_a_consumer_goes_on_behind_what_was_deleted(http: httpx.Client, numbered
         (None, 400),
     ],
 )
-def test_a_commit_that_cannot_be_commits_nothing(
+def test_an_invalid_commit_commits_nothing(
     http: httpx.Client, numbered: str, offsets: list[dict[str, Any]] | None, status: int
 ) -> None:
     good = [{"topic": numbered, "partition": 1, "offset": 1}]
@@ -103,5 +103,5 @@ def test_a_commit_that_cannot_be_commits_nothing(
 @pytest.mark.parametrize(
     "query", [{}, {"topic": "t", "max": 0}, {"topic": "t", "wait_ms": 10**6}, {"topic": "t", "x": 1}]
 )
-def test_a_read_that_makes_no_sense_is_refused(http: httpx.Client, query: dict[str, Any]) -> None:
+def test_an_invalid_read_is_refused(http: httpx.Client, query: dict[str, Any]) -> None:
     assert http.get("/v1/consumers/c/messages", params=query).status_code == 400

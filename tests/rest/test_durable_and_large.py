@@ -1,4 +1,4 @@
-"""Under `flush = "ack"` REST answers once it is on the disk; streams of any size pass through."""
+"""With `flush = "ack"` REST answers after fsync; streams of any size pass through."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NDJSON = "application/x-ndjson"
 
 
-def test_what_rest_acknowledges_under_flush_ack_is_on_the_disk(tmp_path: Path) -> None:
+def test_with_flush_ack_acknowledged_messages_are_synced(tmp_path: Path) -> None:
     settings = Settings(log=LogConfig(flush="ack"), net=NetConfig(port=0))
     with HttpBroker(tmp_path, settings=settings) as served:
         written = served.client.post("/v1/topics/t/messages", json={"messages": [{"value": "x"}] * 3})
@@ -28,7 +28,7 @@ def test_what_rest_acknowledges_under_flush_ack_is_on_the_disk(tmp_path: Path) -
         assert len(served.client.get("/v1/topics/t/messages").json()["messages"]) == 3
 
 
-def test_a_hundred_thousand_messages_stream_in_and_out_without_being_held(tmp_path: Path) -> None:
+def test_a_hundred_thousand_messages_are_streamed_without_buffering(tmp_path: Path) -> None:
     def lines() -> Iterator[bytes]:
         thousand = b'{"value":"%b"}\n' % (b"x" * 1000) * 1000
         for _ in range(100):

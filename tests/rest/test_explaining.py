@@ -1,4 +1,4 @@
-"""A mistake in a request is answered with what would have been right."""
+"""Errors in requests are answered with the valid alternatives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ ENCODINGS = "`base64`, `hex`, `json`, `none`, `utf8`"
         ("[]", "the body: Expected `object`, got `array`"),
     ],
 )
-def test_a_wrong_body_is_told_what_there_is(http: httpx.Client, topic: str, body: str, detail: str) -> None:
+def test_the_error_for_an_invalid_body_lists_valid_fields(
+    http: httpx.Client, topic: str, body: str, detail: str
+) -> None:
     refused = http.post(f"/v1/topics/{topic}/messages", content=body)
     assert (refused.status_code, refused.json()["detail"]) == (400, detail)
 
@@ -45,14 +47,14 @@ def test_a_wrong_body_is_told_what_there_is(http: httpx.Client, topic: str, body
         ({"limit": "many"}, "query: Expected `int`, got `str`, at $.limit"),
     ],
 )
-def test_a_wrong_query_is_told_what_there_is(
+def test_the_error_for_an_invalid_query_lists_valid_parameters(
     http: httpx.Client, topic: str, query: dict[str, Any], detail: str
 ) -> None:
     refused = http.get(f"/v1/topics/{topic}/messages", params=query)
     assert (refused.status_code, refused.json()["detail"]) == (400, detail)
 
 
-def test_a_wrong_line_of_a_stream_is_called_a_line(http: httpx.Client, topic: str) -> None:
+def test_the_error_for_an_invalid_line_of_a_stream_names_the_line(http: httpx.Client, topic: str) -> None:
     lines = '{"value": "a"}\n{"value": }\n'
     refused = http.post(f"/v1/topics/{topic}/messages", content=lines, headers={"content-type": "application/x-ndjson"})
     assert refused.json()["detail"].startswith("line 2 is not JSON")
@@ -64,7 +66,7 @@ def test_a_compressed_body_is_refused_by_name(http: httpx.Client, topic: str) ->
     assert (refused.status_code, refused.json()["detail"]) == (415, "content encoding gzip is not supported")
 
 
-def test_a_partition_that_is_not_there_is_named_with_those_that_are(http: httpx.Client, topic: str, name: str) -> None:
+def test_the_error_for_an_unknown_partition_names_the_existing_ones(http: httpx.Client, topic: str, name: str) -> None:
     refused = http.get(f"/v1/topics/{topic}/messages", params={"partition": 9})
     assert refused.json()["detail"] == f"no partition 9 in topic {topic} (it has 2 partitions)"
     http.post("/v1/topics", json={"name": f"{name}-one"})
@@ -72,12 +74,12 @@ def test_a_partition_that_is_not_there_is_named_with_those_that_are(http: httpx.
     assert refused.json()["detail"] == f"message 1: no partition 7 in topic {name}-one (it has 1 partition)"
 
 
-def test_a_state_that_no_transaction_has_is_refused(http: httpx.Client) -> None:
+def test_an_unknown_transaction_state_is_refused(http: httpx.Client) -> None:
     refused = http.get("/v1/transactions", params={"state": "Odd"})
     assert (refused.status_code, refused.json()["detail"]) == (400, "query: unknown state Odd")
 
 
-def test_a_mistake_as_long_as_a_body_is_cut_short(http: httpx.Client) -> None:
+def test_a_very_long_error_is_truncated(http: httpx.Client) -> None:
     answer = http.post("/v1/topics", content=b'{"' + b"name " * 200_000 + b'": 1}')
 
     assert answer.status_code == 400

@@ -39,7 +39,7 @@ def add(rest: httpx.Client, **fault: Any) -> Any:
     return answer.json()
 
 
-def test_a_fault_strikes_kafka_clients_and_says_how_often(failing: HttpBroker, rest: httpx.Client) -> None:
+def test_a_fault_affects_kafka_clients_and_counts_its_hits(failing: HttpBroker, rest: httpx.Client) -> None:
     fault = add(rest, kind="error", code="NOT_LEADER_OR_FOLLOWER", api="Produce", topic="t", times=2)
     assert (fault["struck"], fault["times"], fault["where"]) == (0, 2, {"api": "Produce", "topic": "t"})
     producer = Producer({"bootstrap.servers": failing.servers, "retry.backoff.ms": 10, "log_level": 0})
@@ -85,7 +85,7 @@ def test_every_other_kind_can_be_added(rest: httpx.Client, fault: dict[str, Any]
         ({"kind": "melt"}, "invalid value `melt`, at $.kind; known: `corrupt`"),
     ],
 )
-def test_a_fault_that_cannot_be_is_refused(rest: httpx.Client, fault: dict[str, Any], said: str) -> None:
+def test_an_invalid_fault_is_refused(rest: httpx.Client, fault: dict[str, Any], said: str) -> None:
     answer = rest.post("/v1/faults", json=fault)
     assert answer.status_code == 400
     assert said in answer.json()["detail"]
@@ -100,13 +100,13 @@ def test_a_fault_that_cannot_be_is_refused(rest: httpx.Client, fault: dict[str, 
     ],
     ids=lambda fault: fault["kind"],
 )
-def test_what_does_not_exist_cannot_expire(rest: httpx.Client, fault: dict[str, Any]) -> None:
+def test_expiring_an_unknown_group_or_transaction_is_not_found(rest: httpx.Client, fault: dict[str, Any]) -> None:
     answer = rest.post("/v1/faults", json=fault)
     assert answer.status_code == 404
     assert "nothing matches" in answer.json()["detail"]
 
 
-def test_a_broker_that_does_not_want_faults_refuses_them(http: httpx.Client) -> None:
+def test_a_broker_without_fault_injection_refuses_faults(http: httpx.Client) -> None:
     answer = http.post("/v1/faults", json={"kind": "drop"})
     assert answer.status_code == 403
     assert "--enable-faults" in answer.json()["hint"]

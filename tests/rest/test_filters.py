@@ -1,4 +1,4 @@
-"""Which records are wanted."""
+"""Filters for records."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_a_path_that_leads_nowhere_does_not_match(path: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"text", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_has_no_paths(value: bytes | None) -> None:
+def test_a_value_that_is_not_json_has_no_paths(value: bytes | None) -> None:
     assert not Filter(path="$").matches(record(value))
 
 
 @pytest.mark.parametrize("path", ["$.", "$x", "$[x]", "$['a", "$.a b", "$[-1]", "a..b"])
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="a path must have the form"):
         parse_path(path)
 

@@ -1,4 +1,4 @@
-"""Groups over REST: who is in them, how far behind they are, moving them."""
+"""Groups over REST: members, lag, offset resets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def numbered(http: httpx.Client, topic: str) -> str:
 
 @pytest.fixture
 def group(http: httpx.Client, numbered: str) -> str:
-    """A group of the topic's name that has read four messages."""
+    """A group named like the topic that has read four messages."""
     offsets = [{"topic": numbered, "partition": 0, "offset": 4}]
     assert http.post(f"/v1/consumers/{numbered}/commit", json={"offsets": offsets}).status_code == 200
     return numbered
@@ -64,7 +64,7 @@ def test_a_group_shows_its_lag_by_partition(http: httpx.Client, group: str) -> N
 
 
 @pytest.mark.usefixtures("member")
-def test_members_are_shown_with_what_they_were_assigned(http: httpx.Client, group: str) -> None:
+def test_members_are_shown_with_their_assignments(http: httpx.Client, group: str) -> None:
     shown = http.get(f"/v1/groups/{group}").json()
     [member] = shown["members"]
     assert (shown["state"], shown["protocol_type"], member["client_id"]) == ("Stable", "consumer", "ann")
@@ -73,7 +73,7 @@ def test_members_are_shown_with_what_they_were_assigned(http: httpx.Client, grou
 
 
 @pytest.mark.usefixtures("member")
-def test_a_group_with_members_is_neither_moved_nor_deleted(http: httpx.Client, group: str) -> None:
+def test_a_group_with_members_is_neither_reset_nor_deleted(http: httpx.Client, group: str) -> None:
     moved = reset(http, group, to="earliest")
     assert (moved.status_code, moved.json()["code"]) == (409, "UNKNOWN_MEMBER_ID")
     assert "stop them first" in moved.json()["hint"]
@@ -95,7 +95,7 @@ def test_a_group_with_members_is_neither_moved_nor_deleted(http: httpx.Client, g
         ({"to": "by", "by": 2**60}, 10),
     ],
 )
-def test_a_group_is_moved_and_a_dry_run_says_where_to(
+def test_a_group_is_reset_and_a_dry_run_shows_the_offsets(
     http: httpx.Client, group: str, wanted: dict[str, Any], after: int
 ) -> None:
     expected = [{"topic": group, "partition": 0, "before": 4, "after": after}]
@@ -106,7 +106,7 @@ def test_a_group_is_moved_and_a_dry_run_says_where_to(
     assert committed(http, group) == {0: after}
 
 
-def test_a_new_group_is_moved_into_the_topics_that_are_named(http: httpx.Client, numbered: str) -> None:
+def test_a_new_group_is_reset_to_the_named_topics(http: httpx.Client, numbered: str) -> None:
     moved = reset(http, "new-group", to="latest", topics=[numbered])
     assert [(one["partition"], one["before"], one["after"]) for one in moved.json()["offsets"]] == [
         (0, None, 10),
@@ -115,7 +115,7 @@ def test_a_new_group_is_moved_into_the_topics_that_are_named(http: httpx.Client,
     assert http.get("/v1/groups/new-group").json()["lag"] == 0
 
 
-def test_offsets_are_kept_in_a_file_and_gone_back_to(http: httpx.Client, group: str) -> None:
+def test_offsets_are_exported_and_restored(http: httpx.Client, group: str) -> None:
     kept = http.get(f"/v1/groups/{group}/offsets").content
     reset(http, group, to="latest")
     assert http.post(f"/v1/groups/{group}/reset", content=kept).status_code == 200
@@ -135,14 +135,12 @@ def test_offsets_are_kept_in_a_file_and_gone_back_to(http: httpx.Client, group: 
         ({}, 400),
     ],
 )
-def test_a_move_that_makes_no_sense_is_refused(
-    http: httpx.Client, group: str, wanted: dict[str, Any], status: int
-) -> None:
+def test_an_invalid_reset_is_refused(http: httpx.Client, group: str, wanted: dict[str, Any], status: int) -> None:
     assert reset(http, group, **wanted).status_code == status
     assert committed(http, group) == {0: 4}
 
 
-def test_a_move_beyond_the_messages_is_refused_and_moves_nothing(http: httpx.Client, group: str) -> None:
+def test_a_reset_out_of_range_is_refused_and_changes_nothing(http: httpx.Client, group: str) -> None:
     offsets = [
         {"topic": group, "partition": 0, "offset": 2},
         {"topic": group, "partition": 1, "offset": 5},
@@ -167,9 +165,7 @@ def test_a_group_may_have_any_name(http: httpx.Client, numbered: str) -> None:
         assert http.delete(f"/v1/groups/{encoded}").status_code == 200
 
 
-def test_a_share_group_is_shown_and_has_configs_of_its_own(
-    http: httpx.Client, served: HttpBroker, numbered: str
-) -> None:
+def test_a_share_group_is_shown_with_its_configs(http: httpx.Client, served: HttpBroker, numbered: str) -> None:
     configs = http.patch(
         f"/v1/groups/{numbered}/configs",
         json={"configs": {"share.auto.offset.reset": "earliest", "dead.letter.topic": "dead"}},
@@ -190,9 +186,7 @@ def test_a_share_group_is_shown_and_has_configs_of_its_own(
     assert (told["dead.letter.topic"], told["share.delivery.count.limit"]) == ("dead", "5")
 
 
-def test_a_share_group_without_members_is_reset_as_any_other(
-    http: httpx.Client, served: HttpBroker, numbered: str
-) -> None:
+def test_an_empty_share_group_is_reset_like_any_other(http: httpx.Client, served: HttpBroker, numbered: str) -> None:
     group = f"/v1/groups/{numbered}"
     http.patch(f"{group}/configs", json={"configs": {"share.auto.offset.reset": "earliest"}})
     with RawClient(served.servers) as client:

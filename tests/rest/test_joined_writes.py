@@ -1,4 +1,4 @@
-"""Writes of one turn of the loop go out together."""
+"""Writes in one turn of the event loop are joined."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Sink(asyncio.Transport):
-    """Keeps what it is given."""
+    """A transport that records writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Sink(asyncio.Transport):
 
 
 class Turns:
-    """What is to be called when the loop next turns."""
+    """The callbacks for the next turn of the loop."""
 
     def __init__(self) -> None:
         self._due: list[Callable[[], None]] = []
@@ -53,7 +53,7 @@ def joined() -> tuple[JoinedWrites, Sink, Turns]:
     return JoinedWrites(sink, turns.call_soon), sink, turns
 
 
-def test_what_is_written_in_a_turn_is_one_write() -> None:
+def test_writes_of_a_turn_are_one_write() -> None:
     transport, sink, turns = joined()
     transport.write(b"head ")
     transport.write(b"body")
@@ -64,7 +64,7 @@ def test_what_is_written_in_a_turn_is_one_write() -> None:
     assert sink.written == [b"head body", b"next"]
 
 
-def test_more_than_a_buffer_goes_out_at_once() -> None:
+def test_more_than_a_buffer_is_written_at_once() -> None:
     transport, sink, turns = joined()
     transport.write(b"head")
     transport.write(b"x" * 70_000)
@@ -73,7 +73,7 @@ def test_more_than_a_buffer_goes_out_at_once() -> None:
     assert len(sink.written) == 1
 
 
-def test_a_close_sends_what_is_left_and_an_abort_does_not() -> None:
+def test_a_close_flushes_and_an_abort_does_not() -> None:
     transport, sink, turns = joined()
     transport.write(b"last words")
     transport.close()

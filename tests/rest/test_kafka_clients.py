@@ -1,4 +1,4 @@
-"""One log, two doors: what REST writes, Kafka clients read, and the other way round."""
+"""REST and Kafka clients read each other's messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 20.0
 
 
-def test_what_rest_writes_librdkafka_reads(served: HttpBroker, http: httpx.Client, topic: str) -> None:
+def test_librdkafka_reads_messages_written_over_rest(served: HttpBroker, http: httpx.Client, topic: str) -> None:
     message = {
         "key": "ключ",
         "value": {"n": 1},
@@ -35,7 +35,7 @@ def test_what_rest_writes_librdkafka_reads(served: HttpBroker, http: httpx.Clien
     assert (second.offset(), second.key(), second.value()) == (1, None, None)
 
 
-def test_what_rest_streams_kafka_python_reads(served: HttpBroker, http: httpx.Client, name: str) -> None:
+def test_kafka_python_reads_messages_streamed_over_rest(served: HttpBroker, http: httpx.Client, name: str) -> None:
     lines = b"".join(b'{"value":"%d"}\n' % number for number in range(5000))
     http.post(f"/v1/topics/{name}/messages", content=lines, headers={"content-type": "application/x-ndjson"})
     consumer = KafkaConsumer(
@@ -51,7 +51,7 @@ def test_what_rest_streams_kafka_python_reads(served: HttpBroker, http: httpx.Cl
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_what_librdkafka_writes_rest_reads(
+def test_rest_reads_messages_written_by_librdkafka(
     served: HttpBroker, http: httpx.Client, topic: str, compression: str
 ) -> None:
     settings: dict[str, Any] = {"bootstrap.servers": served.servers, "compression.type": compression, "linger.ms": 50}
@@ -78,7 +78,7 @@ def test_keys_go_to_the_partition_that_kafka_python_chooses(served: HttpBroker, 
     assert [one["partition"] for one in written["offsets"]] == theirs
 
 
-def test_a_kafka_consumer_goes_on_where_a_rest_consumer_committed(
+def test_a_kafka_consumer_continues_at_the_commit_of_a_rest_consumer(
     served: HttpBroker, http: httpx.Client, topic: str
 ) -> None:
     messages = [{"value": str(number), "partition": 0} for number in range(4)]

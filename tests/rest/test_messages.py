@@ -1,4 +1,4 @@
-"""Reading messages over REST: from where, which ones, how many, how shown."""
+"""Reading messages over REST: positions, filters, limits, formats."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ def test_the_last_messages_are_those_of_each_partition(http: httpx.Client, numbe
     assert values(read(http, numbered, partition=1, last=100)) == ["b0", "b1", "b2"]
 
 
-def test_what_retention_has_taken_is_passed_over_by_a_cursor_and_refused_as_an_offset(
-    http: httpx.Client, numbered: str
-) -> None:
+def test_deleted_messages_are_skipped_by_a_cursor_and_refused_as_an_offset(http: httpx.Client, numbered: str) -> None:
     http.post(f"/v1/topics/{numbered}/delete-records", json={"partition": 0, "before_offset": 8})
     assert values(read(http, numbered, cursor="0:2")) == ["8", "9"]
     refused = http.get(f"/v1/topics/{numbered}/messages", params={"partition": 0, "offset": 2})
@@ -104,7 +102,7 @@ def test_what_retention_has_taken_is_passed_over_by_a_cursor_and_refused_as_an_o
         ({"limit": ["1", "2"]}, 400),
     ],
 )
-def test_what_cannot_be_read_is_a_clear_refusal(
+def test_an_impossible_read_is_a_clear_error(
     http: httpx.Client, numbered: str, query: dict[str, Any], status: int
 ) -> None:
     answer = http.get(f"/v1/topics/{numbered}/messages", params=query)
@@ -131,7 +129,7 @@ def test_messages_are_filtered(http: httpx.Client, topic: str) -> None:
     assert (found["scanned"], found["next"]) == (2, "0:2,1:0")
 
 
-def test_keys_values_and_headers_are_shown_as_asked_and_say_how(http: httpx.Client, topic: str) -> None:
+def test_keys_values_and_headers_are_shown_in_the_requested_encoding(http: httpx.Client, topic: str) -> None:
     headers = [{"name": "h", "value": "/w==", "encoding": "base64"}, {"name": "n"}]
     post(http, topic, {"key": "AA==", "key_encoding": "base64", "value": {"a": 1}, "headers": headers})
     [one] = read(http, topic)["messages"]
@@ -146,7 +144,7 @@ def test_keys_values_and_headers_are_shown_as_asked_and_say_how(http: httpx.Clie
     assert (one["value"], one["value_encoding"]) == ('{"a":1}', "utf8")
 
 
-def test_all_messages_come_as_a_stream_of_lines(http: httpx.Client, name: str) -> None:
+def test_all_messages_are_streamed_as_lines(http: httpx.Client, name: str) -> None:
     lines = b"".join(b'{"value":{"n":%d}}\n' % n for n in range(25_000))
     ndjson = {"content-type": "application/x-ndjson"}
     assert http.post(f"/v1/topics/{name}/messages", content=lines, headers=ndjson).json()["written"] == 25_000
@@ -169,7 +167,7 @@ def test_a_page_is_bounded_in_bytes_too(http: httpx.Client, topic: str) -> None:
     assert len(read(http, topic, cursor=page["next"])["messages"]) == 1
 
 
-def test_an_answer_that_is_known_is_not_sent_again(http: httpx.Client, numbered: str) -> None:
+def test_an_unchanged_response_is_not_sent_again(http: httpx.Client, numbered: str) -> None:
     path = f"/v1/topics/{numbered}"
     first = http.get(path)
     again = http.get(path, headers={"if-none-match": first.headers["etag"]})
@@ -180,7 +178,7 @@ def test_an_answer_that_is_known_is_not_sent_again(http: httpx.Client, numbered:
     assert changed.headers["etag"] != first.headers["etag"]
 
 
-def test_large_answers_are_compressed_for_those_who_take_it(http: httpx.Client, numbered: str) -> None:
+def test_large_responses_are_compressed_if_accepted(http: httpx.Client, numbered: str) -> None:
     path = f"/v1/topics/{numbered}/messages"
     assert http.get(path, headers={"accept-encoding": "gzip"}).headers["content-encoding"] == "gzip"
     plain = http.get(path, headers={"accept-encoding": "identity"})

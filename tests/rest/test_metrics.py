@@ -33,7 +33,9 @@ def samples(http: httpx.Client) -> dict[str, float]:
     return found
 
 
-def test_kafka_requests_show_with_their_errors_and_times(served: HttpBroker, http: httpx.Client, topic: str) -> None:
+def test_kafka_requests_are_counted_with_errors_and_durations(
+    served: HttpBroker, http: httpx.Client, topic: str
+) -> None:
     with RawClient(served.servers) as client:
         produce(client, topic, b"x")
         send_batch(client, topic, batch(b"x"), partition=9)
@@ -47,7 +49,7 @@ def test_kafka_requests_show_with_their_errors_and_times(served: HttpBroker, htt
     assert found['ottla_request_seconds_sum{api="Produce"}'] > 0
 
 
-def test_logs_and_lag_show_by_partition(http: httpx.Client, topic: str) -> None:
+def test_log_sizes_and_lag_are_shown_by_partition(http: httpx.Client, topic: str) -> None:
     http.post(f"/v1/topics/{topic}/messages", json={"messages": [{"value": "x", "partition": 1}] * 3})
     offsets = [{"topic": topic, "partition": 1, "offset": 1}]
     http.post(f"/v1/consumers/{topic}/commit", json={"offsets": offsets})
@@ -58,7 +60,7 @@ def test_logs_and_lag_show_by_partition(http: httpx.Client, topic: str) -> None:
     assert found['ottla_groups{state="Empty",type="classic"}'] >= 1
 
 
-def test_pipelines_show_with_what_they_last_reported(served: HttpBroker, http: httpx.Client) -> None:
+def test_pipelines_are_shown_with_their_last_report(served: HttpBroker, http: httpx.Client) -> None:
     watermark = "1970-01-01T00:01:00.000Z"
     query = QueryStatus(name="lake", sink="delta x", rows=7, lag=3, lag_seconds=4.5, restarts=2, watermark=watermark)
     letters = QueryStatus(name="orders-dead-letters", sink="topic x", rows=6, dead_letters=6)
@@ -74,7 +76,7 @@ def test_pipelines_show_with_what_they_last_reported(served: HttpBroker, http: h
     assert found['ottla_pipeline_watermark_seconds{pipeline="shop",query="lake"}'] == 60
 
 
-def test_http_itself_and_the_loop_show(http: httpx.Client, topic: str) -> None:
+def test_http_and_event_loop_metrics_are_shown(http: httpx.Client, topic: str) -> None:
     http.get("/nope")
     before = samples(http)
     http.get(f"/v1/topics/{topic}")
@@ -98,9 +100,7 @@ def test_it_is_healthy_and_ready(served: HttpBroker, http: httpx.Client) -> None
     assert http.get("/ready").json() == expected
 
 
-def test_it_is_not_ready_while_the_disk_has_failed_a_partition(
-    served: HttpBroker, http: httpx.Client, topic: str
-) -> None:
+def test_it_is_not_ready_while_a_partition_is_offline(served: HttpBroker, http: httpx.Client, topic: str) -> None:
     log = served.broker.topics.by_name[topic].partitions[0].log
     log._offline = "fsync failed"
     try:

@@ -1,4 +1,4 @@
-"""The description is true: requests made from it get answers that fit it, and never a server error."""
+"""The OpenAPI description is correct: generated requests get matching responses and never a server error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CHECKS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def known(served: HttpBroker) -> None:
-    """Something that the made-up requests can hit."""
+    """Topics and groups for generated requests."""
     for name in ("a", "0"):
         served.client.post(f"/v1/topics/{name}/messages", json={"messages": [{"key": "k", "value": {"x": 1}}]})
         offsets = {"offsets": [{"topic": name, "partition": 0, "offset": 0}]}
@@ -46,7 +46,7 @@ def known(served: HttpBroker) -> None:
 
 @schema.exclude(path=_STREAMS_FOR_EVER).parametrize()
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_requests_made_from_the_description_are_answered_as_it_says(served: HttpBroker, case: Case) -> None:  # type: ignore[type-arg]
+def test_generated_requests_are_answered_as_described(served: HttpBroker, case: Case) -> None:  # type: ignore[type-arg]
     case.call_and_validate(base_url=served.url, checks=CHECKS)
 
 

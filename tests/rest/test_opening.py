@@ -1,4 +1,4 @@
-"""Looking at all partitions lets others pass: always after one that had to be opened, now and then otherwise."""
+"""Iterating over all partitions yields to others: after each one that had to be opened, occasionally otherwise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def _turns_of_others(partitions: list[_Partition]) -> int:
 
 
 @pytest.mark.parametrize(("is_open", "turns"), [(False, 250), (True, 2)])
-def test_others_get_their_turn(is_open: bool, turns: int) -> None:  # noqa: FBT001 - as parametrized
+def test_iterating_yields_to_others(is_open: bool, turns: int) -> None:  # noqa: FBT001 - as parametrized
     partitions = [_Partition(is_open) for _ in range(250)]
 
     assert asyncio.run(_turns_of_others(partitions)) == turns

@@ -1,4 +1,4 @@
-"""Pages of other web sites, as their visitors' browsers speak for them."""
+"""Requests from pages of other origins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def friendly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpBroker]:
         yield served
 
 
-def test_a_page_of_another_site_writes_nothing(http: httpx.Client, name: str) -> None:
+def test_a_page_of_another_origin_cannot_write(http: httpx.Client, name: str) -> None:
     body = b'{"messages":[{"value":"x"}]}'
     for headers in ({"origin": STRANGER}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}):
         refused = http.post(
@@ -42,7 +42,7 @@ def test_a_page_of_another_site_writes_nothing(http: httpx.Client, name: str) ->
     assert http.get(f"/v1/topics/{name}").status_code == 404
 
 
-def test_a_page_of_another_site_is_not_allowed_to_read(http: httpx.Client) -> None:
+def test_a_page_of_another_origin_cannot_read(http: httpx.Client) -> None:
     answer = http.get("/v1/topics", headers={"origin": STRANGER})
     assert "access-control-allow-origin" not in answer.headers
 
@@ -50,7 +50,7 @@ def test_a_page_of_another_site_is_not_allowed_to_read(http: httpx.Client) -> No
 REBOUND = {"host": "evil.example:8080", "origin": "http://evil.example:8080"}
 
 
-def test_a_site_whose_name_was_made_to_lead_here_reads_and_writes_nothing(http: httpx.Client, name: str) -> None:
+def test_dns_rebinding_is_refused(http: httpx.Client, name: str) -> None:
     for refused in (
         http.get("/v1/topics", headers=REBOUND),
         http.post("/v1/topics", json={"name": name}, headers=REBOUND),
@@ -63,7 +63,7 @@ def test_a_site_whose_name_was_made_to_lead_here_reads_and_writes_nothing(http: 
 @pytest.mark.parametrize(
     "host", ["localhost:8080", "127.0.0.1", "[::1]:8080", "kafka:8080", "box.local", "a.localhost"]
 )
-def test_names_and_addresses_that_no_site_can_have_lead_here(http: httpx.Client, host: str) -> None:
+def test_local_names_and_addresses_are_accepted_as_host(http: httpx.Client, host: str) -> None:
     assert http.get("/v1/topics", headers={"host": host}).status_code == 200
 
 
@@ -95,7 +95,7 @@ def answered(server: str, host: str, hosts: tuple[str, ...] | None = ()) -> int:
 @pytest.mark.parametrize(
     "server", ["127.0.0.1", "10.0.0.5", "172.17.0.2", "192.168.1.2", "100.64.0.1", "169.254.1.1", "::1", "fd00::1"]
 )
-def test_a_site_whose_name_leads_to_a_private_address_is_refused_too(server: str) -> None:
+def test_dns_rebinding_to_a_private_address_is_refused(server: str) -> None:
     assert answered(server, "evil.example:8080") == 403
     assert answered(server, "localhost.evil.example") == 403
     assert answered(server, server if "." in server else f"[{server}]:8080") == 200
@@ -104,27 +104,27 @@ def test_a_site_whose_name_leads_to_a_private_address_is_refused_too(server: str
     assert answered(server, "kafka.example", None) == 200
 
 
-def test_at_a_public_address_any_name_may_lead_here() -> None:
+def test_at_a_public_address_any_host_name_is_accepted() -> None:
     assert answered("8.8.8.8", "kafka.example") == 200
 
 
-def test_the_name_that_clients_are_told_may_lead_here(tmp_path: Path) -> None:
+def test_the_advertised_name_is_accepted_as_host(tmp_path: Path) -> None:
     settings = Settings(net=NetConfig(port=0, advertised="kafka.example:9092"))
     with HttpBroker(tmp_path, settings=settings) as told:
         assert told.client.get("/v1/topics", headers={"host": "kafka.example:8080"}).status_code == 200
         assert told.client.get("/v1/topics", headers={"host": "other.example"}).status_code == 403
 
 
-def test_a_site_that_is_named_may_lead_here(friendly: HttpBroker) -> None:
+def test_a_configured_host_is_accepted(friendly: HttpBroker) -> None:
     assert friendly.client.get("/v1/topics", headers={"host": "app.example"}).status_code == 200
 
 
-def test_a_page_of_our_own_may_write(served: HttpBroker, http: httpx.Client, name: str) -> None:
+def test_a_page_of_the_same_origin_may_write(served: HttpBroker, http: httpx.Client, name: str) -> None:
     written = http.post("/v1/topics", json={"name": name}, headers={"origin": served.url})
     assert written.status_code == 201
 
 
-def test_a_site_that_is_named_may_read_and_write_and_another_may_not(friendly: HttpBroker, name: str) -> None:
+def test_a_configured_origin_may_read_and_write_and_others_may_not(friendly: HttpBroker, name: str) -> None:
     http = friendly.client
     written = http.post("/v1/topics", json={"name": name}, headers={"origin": FRIEND})
     assert written.status_code == 201
@@ -142,7 +142,7 @@ def test_a_site_that_is_named_may_read_and_write_and_another_may_not(friendly: H
     assert http.get(f"/v1/topics/{name}").status_code == 200
 
 
-def test_every_site_may_if_all_are_allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_origin_may_write_if_all_are_allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
     config = HttpConfig(port=0, cors_origins=("*",))
     with HttpBroker(tmp_path_factory.mktemp("open"), config) as served:
         written = served.client.post("/v1/topics", json={"name": "t"}, headers={"origin": STRANGER})

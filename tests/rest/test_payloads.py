@@ -1,4 +1,4 @@
-"""Bytes as JSON and back: what is chosen, what is stated, what is refused."""
+"""Bytes as JSON and back: chosen and explicit encodings, errors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def as_json(data: bytes | None, wanted: str = "auto") -> tuple[object, str]:
         (b"[" * 100_000, "[" * 100_000, "utf8"),
     ],
 )
-def test_what_bytes_are_decides_how_they_are_shown(data: bytes | None, shown: object, encoding: str) -> None:
+def test_the_encoding_is_chosen_by_content(data: bytes | None, shown: object, encoding: str) -> None:
     assert as_json(data) == (shown, encoding)
 
 
-def test_what_was_wanted_is_done_where_it_can_be() -> None:
+def test_the_requested_encoding_is_used_if_possible() -> None:
     assert as_json(b'{"a":1}', "utf8") == ('{"a":1}', "utf8")
     assert as_json(b"42", "json") == (42, "json")
     assert as_json(b"abc", "hex") == ("616263", "hex")
@@ -46,7 +46,7 @@ def test_what_was_wanted_is_done_where_it_can_be() -> None:
     assert as_json(b"\x00", "utf8") == ("\x00", "utf8")
 
 
-def test_what_was_wanted_and_cannot_be_is_stated_as_what_it_is() -> None:
+def test_if_the_requested_encoding_is_impossible_the_actual_one_is_named() -> None:
     assert as_json(b"\xff", "utf8") == ("/w==", "base64")
     assert as_json(b"no json", "json") == ("no json", "utf8")
 
@@ -74,11 +74,11 @@ def test_json_is_shown_with_every_digit_and_on_one_line() -> None:
         (b"null", "none", None),
     ],
 )
-def test_json_stands_for_bytes(given_json: bytes, encoding: str | None, data: bytes | None) -> None:
+def test_json_values_are_converted_to_bytes(given_json: bytes, encoding: str | None, data: bytes | None) -> None:
     assert read(msgspec.Raw(given_json), encoding) == data  # type: ignore[arg-type]
 
 
-def test_nothing_given_stands_for_nothing() -> None:
+def test_a_missing_value_is_null() -> None:
     assert read(None) is None
 
 
@@ -93,13 +93,13 @@ def test_nothing_given_stands_for_nothing() -> None:
         (b'"x"', "none", "must be null"),
     ],
 )
-def test_what_stands_for_no_bytes_is_refused(given_json: bytes, encoding: str, complaint: str) -> None:
+def test_an_invalid_encoding_is_refused(given_json: bytes, encoding: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         read(msgspec.Raw(given_json), encoding)  # type: ignore[arg-type]
 
 
 @given(data=st.none() | st.binary(max_size=100), wanted=st.sampled_from(["auto", "utf8", "base64", "hex"]))
-def test_what_is_shown_with_its_encoding_reads_back_as_the_same_bytes(data: bytes | None, wanted: str) -> None:
+def test_shown_values_round_trip_with_their_encoding(data: bytes | None, wanted: str) -> None:
     value, encoding = show(data, wanted)  # type: ignore[arg-type]
     if encoding == "json":
         assert msgspec.json.decode(msgspec.json.encode(value)) == msgspec.json.decode(data or b"")

@@ -1,4 +1,4 @@
-"""Pipelines over REST: what they told of themselves, and that silence shows."""
+"""Pipelines over REST: their reports, and detection of silent ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def running(name: str, **changes: object) -> PipelineStatus:
     return PipelineStatus(**fields)  # type: ignore[arg-type]
 
 
-def test_the_last_word_of_each_pipeline_counts(http: httpx.Client, name: str) -> None:
+def test_the_last_report_of_each_pipeline_counts(http: httpx.Client, name: str) -> None:
     before = http.get("/v1/pipelines").json()["pipelines"]
     tell(http, running(name, state="starting"))
     tell(http, running(name))
@@ -46,7 +46,7 @@ def test_the_last_word_of_each_pipeline_counts(http: httpx.Client, name: str) ->
     assert (shown["state"], shown["error"], shown["rows_per_second"]) == ("failed", "the disk is full", 0.0)
 
 
-def test_a_pipeline_that_went_silent_is_lost(http: httpx.Client, name: str) -> None:
+def test_a_silent_pipeline_is_lost(http: httpx.Client, name: str) -> None:
     tell(http, running(name), age_ms=4 * HEARTBEAT_MS)
     assert http.get(f"/v1/pipelines/{name}").json()["state"] == "lost"
 
@@ -54,13 +54,13 @@ def test_a_pipeline_that_went_silent_is_lost(http: httpx.Client, name: str) -> N
     assert http.get(f"/v1/pipelines/{name}").json()["state"] == "stopped"
 
 
-def test_a_pipeline_that_nobody_heard_of_is_not_found(http: httpx.Client) -> None:
+def test_an_unknown_pipeline_is_not_found(http: httpx.Client) -> None:
     answer = http.get("/v1/pipelines/nobody")
     assert answer.status_code == 404
     assert answer.json()["hint"] == "GET /v1/pipelines lists the pipelines."
 
 
-def test_a_pipeline_and_its_topic_may_be_forgotten(http: httpx.Client, name: str) -> None:
+def test_a_pipeline_and_its_topic_may_be_deleted(http: httpx.Client, name: str) -> None:
     tell(http, running(name))
     assert http.get(f"/v1/pipelines/{name}").status_code == 200
     gone = {"messages": [{"key": name, "value": None, "partition": 0}]}
@@ -72,7 +72,7 @@ def test_a_pipeline_and_its_topic_may_be_forgotten(http: httpx.Client, name: str
     assert http.get("/v1/pipelines").json() == {"pipelines": []}
 
 
-def test_only_who_should_run_can_be_lost() -> None:
+def test_only_running_pipelines_can_be_lost() -> None:
     assert seen_state("running", 3 * HEARTBEAT_MS) == "running"
     assert seen_state("running", 3 * HEARTBEAT_MS + 1) == "lost"
     assert seen_state("starting", 3 * HEARTBEAT_MS + 1) == "lost"

@@ -24,7 +24,7 @@ def count(http: httpx.Client, topic: str) -> int:
     return messages
 
 
-def test_each_message_is_told_where_it_is(http: httpx.Client, topic: str) -> None:
+def test_each_message_gets_its_partition_and_offset(http: httpx.Client, topic: str) -> None:
     written = post(
         http, topic, {"value": "a", "partition": 1}, {"value": "b", "partition": 0}, {"value": "c", "partition": 1}
     )
@@ -76,9 +76,7 @@ def test_more_than_a_batch_holds_is_written_as_several(http: httpx.Client, name:
         ({"value": "x" * 1_100_000}, 413),
     ],
 )
-def test_one_bad_message_means_that_none_is_written(
-    http: httpx.Client, topic: str, message: dict[str, Any], status: int
-) -> None:
+def test_one_bad_message_writes_none(http: httpx.Client, topic: str, message: dict[str, Any], status: int) -> None:
     refused = post(http, topic, {"value": "good", "partition": 0}, message)
     assert refused.status_code == status, refused.text
     assert refused.headers["content-type"] == "application/problem+json"
@@ -99,7 +97,7 @@ def test_one_bad_message_means_that_none_is_written(
         b"\xff\xfe",
     ],
 )
-def test_a_body_that_is_no_list_of_messages_is_refused(http: httpx.Client, topic: str, body: bytes) -> None:
+def test_a_body_that_is_not_a_list_of_messages_is_refused(http: httpx.Client, topic: str, body: bytes) -> None:
     refused = http.post(f"/v1/topics/{topic}/messages", content=body, headers={"content-type": "application/json"})
     assert refused.status_code == 400, refused.text
     assert count(http, topic) == 0
@@ -111,7 +109,7 @@ def test_internal_topics_are_not_written_to(http: httpx.Client, topic: str) -> N
     assert (refused.status_code, refused.json()["code"]) == (400, "INVALID_TOPIC_EXCEPTION")
 
 
-def test_names_that_no_topic_can_have_create_none(http: httpx.Client) -> None:
+def test_invalid_topic_names_create_no_topic(http: httpx.Client) -> None:
     before = http.get("/v1/topics").json()
     for name in ("..%2f..%2fetc", "a%00b", "%2e%2e", "x" * 250, "sch%C3%B6n", "%ff"):
         refused = http.post(f"/v1/topics/{name}/messages", json={"messages": [{"value": "x"}]})
@@ -119,7 +117,7 @@ def test_names_that_no_topic_can_have_create_none(http: httpx.Client) -> None:
     assert http.get("/v1/topics").json() == before
 
 
-def test_a_stream_is_written_without_being_held(http: httpx.Client, name: str) -> None:
+def test_a_stream_is_written_without_buffering(http: httpx.Client, name: str) -> None:
     def lines() -> Iterator[bytes]:
         for number in range(30_000):
             yield b'{"key":"k%d","value":{"n":%d,"pad":"%s"}}\n' % (number % 10, number, b"x" * 100)
@@ -142,7 +140,7 @@ def test_a_stream_may_have_empty_lines_and_no_last_line_end(http: httpx.Client, 
     assert http.post(f"/v1/topics/{name}/messages", content=b"\n\n", headers=NDJSON).status_code == 400
 
 
-def test_a_bad_line_ends_a_stream_and_says_which_and_what_is_written(http: httpx.Client, name: str) -> None:
+def test_a_bad_line_ends_a_stream_with_its_number_and_the_written_count(http: httpx.Client, name: str) -> None:
     lines = [json.dumps({"value": str(number)}) for number in range(5)]
     lines[3] = '{"value": '
     refused = http.post(f"/v1/topics/{name}/messages", content="\n".join(lines), headers=NDJSON)

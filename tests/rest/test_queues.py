@@ -52,14 +52,14 @@ def test_queues_are_served_beside_topics(served: HttpBroker, folder: Path) -> No
         assert len(queue) == 1
 
 
-def test_a_page_may_write_to_queues_if_its_site_is_named(served: HttpBroker) -> None:
+def test_a_configured_origin_may_write_to_queues(served: HttpBroker) -> None:
     served.client.auth = ("ann", "secret")
     for origin, status in (("https://evil.example", 403), ("https://app.example", 201)):
         answer = served.client.post(QUEUES, json={"name": "jobs"}, headers={"origin": origin})
         assert answer.status_code == status
 
 
-def test_the_broker_lets_go_of_its_queues_when_it_stops(served: HttpBroker, folder: Path) -> None:
+def test_the_broker_closes_its_queues_when_it_stops(served: HttpBroker, folder: Path) -> None:
     served.client.auth = ("ann", "secret")
     served.client.post(QUEUES, json={"name": "jobs"})
     served.run(served.http.stop())

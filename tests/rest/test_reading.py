@@ -1,4 +1,4 @@
-"""Records out of what a fetch returned."""
+"""Parsing records of a fetch response."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def values(data: PartitionData, from_offset: int = 0) -> list[bytes | None]:
     return [record.value for piece in records_in(data, from_offset) for record in piece.records]
 
 
-def test_records_come_from_the_offset_on_and_say_where_to_go_on() -> None:
+def test_records_start_at_the_offset_and_give_the_next_position() -> None:
     data = fetched(batch(0, b"a", b"b", b"c"), batch(3, b"d"))
     [piece] = records_in(data, 1)
     assert [record.value for record in piece.records] == [b"b", b"c", b"d"]
     assert piece.next_offset == 4
 
 
-def test_many_records_come_some_at_a_time() -> None:
+def test_many_records_are_returned_in_chunks() -> None:
     numbers = count()
     data = fetched(*(batch(100 * n, *(b"%d" % next(numbers) for _ in range(100))) for n in range(7)))
     pieces = list(records_in(data, 0))
@@ -62,7 +62,7 @@ def test_many_records_come_some_at_a_time() -> None:
     assert [piece.next_offset for piece in pieces] == [200, 400, 600, 700]
 
 
-def test_nothing_fetched_is_nothing_read() -> None:
+def test_an_empty_fetch_has_no_records() -> None:
     assert list(records_in(fetched(), 5)) == []
 
 
@@ -82,7 +82,7 @@ def test_aborted_transactions_are_left_out_and_others_are_not() -> None:
     assert list(records_in(data, 0))[-1].next_offset == 8
 
 
-def test_what_comes_before_damage_is_read_and_the_damage_itself_is_an_error() -> None:
+def test_records_before_a_corrupt_batch_are_read_and_the_batch_is_an_error() -> None:
     broken = batch(2, b"broken")
     broken[-1] ^= 1
     assert values(fetched(batch(0, b"a", b"b"), broken)) == [b"a", b"b"]

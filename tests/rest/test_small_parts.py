@@ -25,13 +25,13 @@ def test_a_cursor_reads_back_as_it_was_written(positions: dict[int, int]) -> Non
 @pytest.mark.parametrize(
     "text", ["", "0", "0:", ":1", "0:1,", "a:1", "0:-1", "0:1;1:2", "0:9999999999999999999", "٣:1"]
 )
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"cursor|offset"):
         read_cursor(text)
 
 
 @given(key=st.binary(max_size=50))
-def test_a_key_goes_where_kafkas_own_producers_send_it(key: bytes) -> None:
+def test_a_key_is_partitioned_as_by_kafkas_producers(key: bytes) -> None:
     assert murmur2(key) == their_murmur2(key) & 0xFFFFFFFF
     assert partition_of(key, 7) == (their_murmur2(key) & 0x7FFFFFFF) % 7
 
@@ -55,7 +55,7 @@ def test_an_assignment_lists_its_partitions() -> None:
         struct.pack(">hih", 0, 1, 1) + b"\xff" + struct.pack(">i", 0),
     ],
 )
-def test_what_is_no_assignment_lists_none(data: bytes) -> None:
+def test_an_invalid_assignment_lists_no_partitions(data: bytes) -> None:
     assert partitions_in(data) == {}
 
 
@@ -70,7 +70,7 @@ def test_metrics_are_written_as_openmetrics_wants_them() -> None:
     assert level.text().endswith(b"ottla_y 1\n")
 
 
-def test_a_histogram_ends_with_everything_and_its_sum() -> None:
+def test_a_histogram_ends_with_the_total_count_and_sum() -> None:
     times = Histogram()
     times.add(2_000_000)
     times.add(100_000_000_000)
@@ -94,6 +94,6 @@ def test_a_histogram_ends_with_everything_and_its_sum() -> None:
         ({"cors_origins": ("app.example",)}, "cors_origins must be"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, object], complaint: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         HttpConfig(**settings)  # type: ignore[arg-type]

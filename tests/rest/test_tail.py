@@ -1,4 +1,4 @@
-"""The live tail: wakes on appends, tells what it skipped, ends when its topic does."""
+"""The live tail: wakes on appends, reports skipped messages, ends with its topic."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tailing(served: HttpBroker, topic: str, headers: dict[str, str] | None = Non
         assert answer.status_code == 200, answer.read()
         assert answer.headers["content-type"].startswith("text/event-stream")
         lines = answer.iter_lines()
-        # Its first words: from here on nothing is missed.
+        # The first event: from here on nothing is missed.
         assert next(lines) == "retry: 1000"
         yield events_in(lines)
 
@@ -58,13 +58,13 @@ def test_messages_arrive_as_they_are_written(served: HttpBroker, http: httpx.Cli
         assert next(events)["data"]["partition"] == 1
 
 
-def test_a_tail_may_begin_at_the_start_and_be_filtered(served: HttpBroker, http: httpx.Client, topic: str) -> None:
+def test_a_tail_may_start_at_the_beginning_and_be_filtered(served: HttpBroker, http: httpx.Client, topic: str) -> None:
     post(http, topic, "apple", "pear", "apple pie")
     with tailing(served, topic, start="earliest", contains="apple", partition=0) as events:
         assert [next(events)["data"]["value"], next(events)["data"]["value"]] == ["apple", "apple pie"]
 
 
-def test_a_lost_tail_goes_on_where_it_was(served: HttpBroker, http: httpx.Client, topic: str) -> None:
+def test_a_reconnected_tail_continues_where_it_stopped(served: HttpBroker, http: httpx.Client, topic: str) -> None:
     post(http, topic, "one", "two")
     with tailing(served, topic, start="earliest") as events:
         last = [next(events), next(events)][-1]
@@ -81,7 +81,9 @@ def test_a_tail_ends_with_its_topic_and_says_so(served: HttpBroker, http: httpx.
         assert next(events, None) is None
 
 
-def test_what_retention_took_is_told_as_skipped(served: HttpBroker, http: httpx.Client, topic: str) -> None:
+def test_messages_deleted_by_retention_are_reported_as_skipped(
+    served: HttpBroker, http: httpx.Client, topic: str
+) -> None:
     post(http, topic, "one", "two", "three")
     http.post(f"/v1/topics/{topic}/delete-records", json={"partition": 0, "before_offset": 2})
     with tailing(served, topic, {"last-event-id": "0:0"}) as events:
@@ -91,7 +93,7 @@ def test_what_retention_took_is_told_as_skipped(served: HttpBroker, http: httpx.
         assert next(events)["data"]["value"] == "three"
 
 
-def test_a_slow_reader_is_told_what_it_missed_and_holds_up_nobody(
+def test_a_slow_reader_gets_a_skip_report_and_does_not_block_others(
     served: HttpBroker, http: httpx.Client, topic: str
 ) -> None:
     with socket.create_connection(served.http.address, PATIENCE_S) as slow:
@@ -123,7 +125,7 @@ def test_a_hundred_tails_at_once_all_get_the_message(served: HttpBroker, http: h
         assert {next(events)["data"]["value"] for events in tails} == {"to all"}
 
 
-def test_a_tail_that_was_left_waits_for_nothing_any_more(served: HttpBroker, http: httpx.Client, topic: str) -> None:
+def test_a_disconnected_tail_stops_waiting(served: HttpBroker, http: httpx.Client, topic: str) -> None:
     with tailing(served, topic):
         pass
     partition = served.broker.topics.by_name[topic].partitions[0]
@@ -156,7 +158,7 @@ def test_a_stop_of_the_broker_ends_tails_at_once(tmp_path: Path) -> None:
         ({"path": "$$"}, {}, 400),
     ],
 )
-def test_a_tail_that_cannot_be_is_refused(
+def test_an_invalid_tail_is_refused(
     http: httpx.Client, topic: str, query: dict[str, Any], headers: dict[str, str], status: int
 ) -> None:
     assert http.get(f"/v1/topics/{topic}/tail", params=query, headers=headers).status_code == status

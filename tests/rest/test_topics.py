@@ -42,7 +42,7 @@ def test_a_dry_run_creates_nothing(http: httpx.Client, name: str) -> None:
         ({"name": "__cluster_metadata"}, 400, "INVALID_REQUEST"),
     ],
 )
-def test_a_topic_that_cannot_be_is_refused(
+def test_an_invalid_topic_is_refused(
     http: httpx.Client, name: str, change: dict[str, object], status: int, code: str
 ) -> None:
     before = http.get("/v1/topics").json()
@@ -67,14 +67,14 @@ def test_topics_are_listed_by_prefix_and_internal_ones_on_request(http: httpx.Cl
     assert http.get("/v1/topics", params={"prefix": "__"}).json()["topics"] == []
 
 
-def test_partitions_are_added_and_never_taken_away(http: httpx.Client, topic: str) -> None:
+def test_partitions_are_added_and_never_removed(http: httpx.Client, topic: str) -> None:
     grown = http.post(f"/v1/topics/{topic}/partitions", json={"count": 5})
     assert (grown.status_code, len(grown.json()["partitions"])) == (200, 5)
     refused = http.post(f"/v1/topics/{topic}/partitions", json={"count": 2})
     assert (refused.status_code, refused.json()["code"]) == (400, "INVALID_PARTITIONS")
 
 
-def test_configs_are_changed_and_go_back_to_their_defaults(http: httpx.Client, topic: str) -> None:
+def test_configs_are_changed_and_reset(http: httpx.Client, topic: str) -> None:
     def retention() -> dict[str, object]:
         configs = http.get(f"/v1/topics/{topic}/configs").json()["configs"]
         [found] = [one for one in configs if one["name"] == "retention.ms"]
@@ -101,12 +101,12 @@ def test_configs_can_be_numbers_and_booleans_of_json(http: httpx.Client, topic: 
     assert http.get(f"/v1/topics/{name}-new").json()["configs"] == {"retention.ms": "5"}
 
 
-def test_forgetting_more_than_there_is_names_what_there_is(http: httpx.Client, topic: str) -> None:
+def test_the_error_for_deleting_too_many_records_names_the_range(http: httpx.Client, topic: str) -> None:
     refused = http.post(f"/v1/topics/{topic}/delete-records", json={"partition": 1, "before_offset": 9})
     assert (refused.status_code, refused.json()["detail"]) == (416, f"{topic}-1 has offsets 0 to 0, not 9")
 
 
-def test_what_the_broker_keeps_for_itself_is_neither_listed_nor_counted(http: httpx.Client, name: str) -> None:
+def test_internal_topics_are_neither_listed_nor_counted(http: httpx.Client, name: str) -> None:
     before = http.get("/v1/broker").json()["topics"]
     http.post("/v1/topics", json={"name": "__ottla_pipelines"})
     http.post(f"/v1/groups/{name}/reset", json={"to": "earliest", "topics": [name]})
@@ -118,11 +118,11 @@ def test_what_the_broker_keeps_for_itself_is_neither_listed_nor_counted(http: ht
 
 
 @pytest.mark.parametrize("body", [{"configs": {}}, {"configs": {"retention.ms": [5]}}, {"configs": {"nope": "1"}}, {}])
-def test_config_changes_that_make_no_sense_are_refused(http: httpx.Client, topic: str, body: dict[str, object]) -> None:
+def test_invalid_config_changes_are_refused(http: httpx.Client, topic: str, body: dict[str, object]) -> None:
     assert http.patch(f"/v1/topics/{topic}/configs", json=body).status_code == 400
 
 
-def test_the_oldest_messages_are_forgotten_on_request(http: httpx.Client, topic: str) -> None:
+def test_the_oldest_messages_are_deleted_on_request(http: httpx.Client, topic: str) -> None:
     messages = [{"value": str(number), "partition": 1} for number in range(5)]
     http.post(f"/v1/topics/{topic}/messages", json={"messages": messages})
     deleted = http.post(f"/v1/topics/{topic}/delete-records", json={"partition": 1, "before_offset": 3})
@@ -134,7 +134,7 @@ def test_the_oldest_messages_are_forgotten_on_request(http: httpx.Client, topic:
     assert http.post(f"/v1/topics/{topic}/delete-records", json={"partition": 1}).json()["start_offset"] == 5
 
 
-def test_a_topic_of_another_name_is_not_found_wherever_it_is_asked_for(http: httpx.Client, name: str) -> None:
+def test_an_unknown_topic_is_not_found_on_every_path(http: httpx.Client, name: str) -> None:
     asked = [
         http.get(f"/v1/topics/{name}"),
         http.delete(f"/v1/topics/{name}"),

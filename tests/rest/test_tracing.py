@@ -24,7 +24,7 @@ _PARENT = "00f067aa0ba902b7"
 
 
 class Collector:
-    """Takes OTLP over HTTP, as a collector does."""
+    """A collector that accepts OTLP over HTTP."""
 
     def __init__(self) -> None:
         received: Queue[ExportTraceServiceRequest] = Queue()
@@ -56,7 +56,7 @@ class Collector:
         self._server.server_close()
 
     def gone(self) -> None:
-        """Nothing listens there any more."""
+        """Stop the collector."""
         self._server.socket.close()
 
     def spans(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def test_a_request_over_http_continues_the_callers_trace_down_to_the_log(collect
     assert (produce.trace_id, produce.parent_span_id) == (request.trace_id, request.span_id)
 
 
-def test_kafka_requests_say_who_asked_about_which_topic(collector: Collector, tmp_path: Path) -> None:
+def test_spans_of_kafka_requests_name_the_client_and_topic(collector: Collector, tmp_path: Path) -> None:
     broker = HttpBroker(tmp_path, settings=_settings(collector))
     with broker as served, Producer(served.servers, client_id="till-4") as producer:
         producer.send("orders", b"x").result()
@@ -123,20 +123,20 @@ def test_a_refused_request_is_marked_with_kafkas_error(collector: Collector, tmp
     assert refused.status.code == 2
 
 
-def test_what_is_not_sampled_is_not_sent(collector: Collector, tmp_path: Path) -> None:
+def test_unsampled_spans_are_not_sent(collector: Collector, tmp_path: Path) -> None:
     with HttpBroker(tmp_path, settings=_settings(collector, sample_ratio=0)) as served:
         served.client.get("/v1/topics").raise_for_status()
     assert collector.spans() == {}
 
 
-def test_a_collector_that_is_gone_hinders_nobody(collector: Collector, tmp_path: Path) -> None:
+def test_an_unreachable_collector_does_not_affect_requests(collector: Collector, tmp_path: Path) -> None:
     settings = _settings(collector)
     collector.gone()
     with HttpBroker(tmp_path, settings=settings) as served:
         assert served.client.post("/v1/topics/t/messages", json={"messages": [{"value": "x"}]}).status_code == 200
 
 
-def test_without_the_packages_it_says_what_to_install(tmp_path: Path) -> None:
+def test_without_the_packages_the_error_says_what_to_install(tmp_path: Path) -> None:
     hide = "import sys; sys.modules['opentelemetry'] = None; from ottla.cli.main import main; main()"
     arguments = ["serve", "--port=0", "--http-port=-1", f"--data-dir={tmp_path}"]
     arguments += ["--set=tracing.otlp_endpoint=http://127.0.0.1:4318"]

@@ -1,4 +1,4 @@
-"""A request of every API, and what must be allowed for it."""
+"""A sample request of every API, and the ACLs it requires."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Sample(NamedTuple):
     needed: tuple[Needed, ...]
     """All of them; without any one of them it is refused."""
     code: ErrorCode | None = None
-    """What a refusal says, where it is not the code of the resource that is missing."""
+    """The error code, if it is not that of the missing resource."""
 
 
 def _of(name: str, *needed: Needed, version: int | None = None, code: ErrorCode | None = None, **fields: Any) -> Sample:

@@ -1,4 +1,4 @@
-"""An authority and what it has signed, made for a test: nothing here is secret, or lasts."""
+"""A test CA and its certificates; nothing here is secret or long-lived."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Files:
 
 
 class Authority:
-    """Signs certificates, and puts them beside its own."""
+    """Signs certificates and stores them next to its own."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder = folder

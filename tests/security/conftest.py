@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """One for all tests of a module, without ACLs."""
+    """A broker without ACLs, shared by the tests of a module."""
     with secured(tmp_path_factory.mktemp("secured")) as broker:
         yield broker
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """One for all tests of a module, where only the admin may do what no ACL allows."""
+    """A broker with ACLs and an admin super user, shared by the tests of a module."""
     folder = tmp_path_factory.mktemp("guarded")
     with secured(folder, acls=True, super_users=("User:admin",)) as broker:
         yield broker

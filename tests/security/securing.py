@@ -1,4 +1,4 @@
-"""A broker that asks who its clients are."""
+"""A broker with authentication."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Secured:
-    """A running broker with a listener of each protocol, and all it takes to log in."""
+    """A running broker with a listener of each protocol, and credentials for it."""
 
     def __init__(self, folder: Path, authority: Authority, issuer: Issuer, broker: ottla.Broker) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""ACLs: Kafka's rules, and an index that decides as if it looked at every one of them."""
+"""ACLs: Kafka's rules, and an index that gives the same decisions as a linear scan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def may(*acls: Acl, operation: AclOperation = READ, name: str = "orders", is_ope
     return AclIndex(acls, is_open_without=is_open).allows(ANN, operation, TOPIC, name)
 
 
-def test_nothing_is_allowed_that_no_acl_allows() -> None:
+def test_nothing_is_allowed_without_an_acl() -> None:
     assert not may()
     assert may(acl())
     assert not may(acl(), name="order")
@@ -40,17 +40,17 @@ def test_nothing_is_allowed_that_no_acl_allows() -> None:
     assert not may(acl(principal="Group:ann"))
 
 
-def test_everybody_and_everything() -> None:
+def test_wildcard_principals_and_resources() -> None:
     assert may(acl(principal="User:*"))
     assert may(acl("*"))
     assert may(acl(operation=ALL))
 
 
-def test_beginnings_of_names() -> None:
+def test_prefixed_names() -> None:
     assert may(acl("ord", pattern=PREFIXED))
     assert may(acl("orders", pattern=PREFIXED))
     assert not may(acl("orders-", pattern=PREFIXED))
-    assert not may(acl("*", pattern=PREFIXED))  # a star is one only where a name is literal
+    assert not may(acl("*", pattern=PREFIXED))  # a star is a wildcard only in a literal name
 
 
 def test_hosts() -> None:
@@ -59,33 +59,33 @@ def test_hosts() -> None:
 
 
 @pytest.mark.parametrize("denial", [acl(permission=DENY), acl("*", ALL, DENY), acl("o", READ, DENY, PREFIXED)])
-def test_a_denial_counts_before_any_permission(denial: Acl) -> None:
+def test_a_deny_rule_takes_precedence(denial: Acl) -> None:
     assert not may(acl(), acl("*"), acl("ord", pattern=PREFIXED), denial)
 
 
-def test_a_denial_elsewhere_does_not_count() -> None:
+def test_an_unrelated_deny_rule_is_ignored() -> None:
     assert may(acl(), acl(permission=DENY, host="10.9.9.9"), acl(permission=DENY, principal="User:bob"))
 
 
 @pytest.mark.parametrize("operation", [READ, WRITE, AclOperation.DELETE, AclOperation.ALTER])
-def test_who_may_do_something_may_describe_it(operation: AclOperation) -> None:
+def test_other_operations_imply_describe(operation: AclOperation) -> None:
     assert may(acl(operation=operation), operation=DESCRIBE)
-    # To deny it does not deny describing.
+    # Denying them does not deny describe.
     assert may(acl(operation=operation, permission=DENY), acl(operation=DESCRIBE), operation=DESCRIBE)
 
 
-def test_who_may_alter_configs_may_see_them() -> None:
+def test_alter_configs_implies_describe_configs() -> None:
     assert may(acl(operation=AclOperation.ALTER_CONFIGS), operation=AclOperation.DESCRIBE_CONFIGS)
     assert not may(acl(operation=AclOperation.ALTER), operation=AclOperation.DESCRIBE_CONFIGS)
 
 
-def test_what_no_acl_bears_on_may_be_everybodys() -> None:
+def test_resources_without_acls_may_be_open_to_everyone() -> None:
     assert may(is_open=True)
     assert may(acl("other", principal="User:bob"), is_open=True)
     assert not may(acl(principal="User:bob"), is_open=True)
 
 
-def test_writing_somewhere() -> None:
+def test_a_write_acl_on_any_topic_allows_idempotent_producers() -> None:
     def somewhere(*acls: Acl) -> bool:
         return AclIndex(acls).allows_some(ANN, WRITE, TOPIC)
 
@@ -113,7 +113,7 @@ ACLS = st.builds(
 
 
 def slowly(acls: list[Acl], operation: AclOperation, name: str, *, is_open: bool) -> bool:
-    """The rules, word by word."""
+    """A literal implementation of the rules."""
     bearing = [
         one
         for one in acls
@@ -130,7 +130,9 @@ def slowly(acls: list[Acl], operation: AclOperation, name: str, *, is_open: bool
 
 
 @given(st.lists(ACLS, max_size=8), st.sampled_from([READ, WRITE, DESCRIBE]), NAMES, st.booleans())
-def test_the_index_decides_as_the_rules_do(acls: list[Acl], operation: AclOperation, name: str, is_open: bool) -> None:
+def test_the_index_gives_the_same_decisions_as_the_rules(
+    acls: list[Acl], operation: AclOperation, name: str, is_open: bool
+) -> None:
     index = AclIndex(acls, is_open_without=is_open)
     assert index.allows(ANN, operation, TOPIC, name) == slowly(acls, operation, name, is_open=is_open)
 
@@ -150,7 +152,7 @@ def has_role(*acls: Acl, principals: tuple[str, ...] = ("User:ann",), is_open: b
     return index.allows(index.asker(principals, "10.0.0.1"), READ, TOPIC, "orders")
 
 
-def test_members_of_a_role_may_do_what_the_role_may() -> None:
+def test_members_of_a_role_have_its_rights() -> None:
     assert has_role(member("User:ann"))
     assert not has_role(member("User:bob"))
     assert not has_role()
@@ -164,7 +166,7 @@ def test_groups_of_a_token_have_rights_and_roles_as_users_do() -> None:
     assert has_role(acl(principal="Group:sales"), principals=("User:ann", "Group:sales"))
 
 
-def test_a_role_may_have_roles_even_in_a_circle() -> None:
+def test_roles_may_be_nested_even_in_a_cycle() -> None:
     assert has_role(
         acl("x", principal="Role:lead"),
         member("User:ann", "Role:lead"),
@@ -173,7 +175,7 @@ def test_a_role_may_have_roles_even_in_a_circle() -> None:
     )
 
 
-def test_a_denied_membership_or_right_counts_before_those_allowed() -> None:
+def test_a_denied_membership_or_right_takes_precedence() -> None:
     assert not has_role(member("User:*"), member("User:ann", permission=DENY))
     assert not has_role(member("User:ann"), acl(permission=DENY))
     assert not has_role(acl(), member("User:ann"), acl(principal="Role:analyst", permission=DENY))

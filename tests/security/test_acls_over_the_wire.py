@@ -1,4 +1,4 @@
-"""What clients see of ACLs: the right error for each thing, and nothing of what is hidden."""
+"""ACLs as seen by clients: error codes, and hidden resources."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def codes(answer: Any) -> dict[str, int]:
     return {one.topic: one.partitions[0].error_code for one in answer.responses}
 
 
-def test_a_topic_that_is_not_allowed_does_not_fail_its_neighbours(guarded: Secured, ann: RawClient) -> None:
+def test_a_denied_topic_does_not_fail_the_others(guarded: Secured, ann: RawClient) -> None:
     allow(guarded, READ, WRITE)
     expected = {"allowed": ErrorCode.NONE, "denied": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     assert codes(ann.ask(produce("denied", "allowed"), 12)) == expected
@@ -110,13 +110,13 @@ def test_a_join_is_denied_in_every_version(ann: RawClient, version: int) -> None
     assert ann.ask(request, version).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
-def test_who_wants_no_answer_is_hung_up_on(ann: RawClient) -> None:
+def test_a_denied_produce_with_acks_0_closes_the_connection(ann: RawClient) -> None:
     ann.send(produce("denied", acks=0), 12)
     with pytest.raises(HungUpError):
         ann.receive_frame()
 
 
-def test_a_fetch_session_ends_when_what_it_reads_is_no_longer_allowed(guarded: Secured, ann: RawClient) -> None:
+def test_a_fetch_session_ends_when_its_topic_is_denied(guarded: Secured, ann: RawClient) -> None:
     allow(guarded, READ)
     with guarded.admin() as admin:
         begun = ann.ask(fetch("allowed", session_epoch=0), 12)
@@ -130,14 +130,14 @@ def test_a_fetch_session_ends_when_what_it_reads_is_no_longer_allowed(guarded: S
         assert (again.error_code, again.responses) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ())
 
 
-def test_a_session_is_not_made_of_what_is_denied(guarded: Secured, ann: RawClient) -> None:
+def test_a_session_does_not_include_denied_topics(guarded: Secured, ann: RawClient) -> None:
     allow(guarded, READ)
     answer = ann.ask(fetch("allowed", "denied", session_epoch=0), 12)
     assert answer.session_id == 0
     assert codes(answer)["denied"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_metadata_hides_what_may_not_be_described(guarded: Secured, ann: RawClient) -> None:
+def test_metadata_hides_topics_without_describe(guarded: Secured, ann: RawClient) -> None:
     allow(guarded, DESCRIBE)
     assert [one.name for one in ann.ask(MetadataRequest(topics=None)).topics] == ["allowed"]
     asked = tuple(MetadataRequestTopic(name=name) for name in ("allowed", "denied", "neither"))
@@ -145,19 +145,19 @@ def test_metadata_hides_what_may_not_be_described(guarded: Secured, ann: RawClie
     assert {one.name: one.error_code for one in answer.topics} == {
         "allowed": ErrorCode.NONE,
         "denied": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        # What does not exist looks the same as what is hidden.
+        # A missing topic looks the same as a hidden one.
         "neither": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     }
 
 
-def test_a_topic_that_is_asked_for_by_id_is_denied_without_its_name(guarded: Secured, ann: RawClient) -> None:
+def test_a_denied_topic_id_does_not_reveal_the_name(guarded: Secured, ann: RawClient) -> None:
     topic_id = guarded.embedded.broker.topics.by_name["denied"].raw_id
     answer = ann.ask(MetadataRequest(topics=(MetadataRequestTopic(topic_id=topic_id, name=None),)))
     [topic] = answer.topics
     assert (topic.error_code, topic.name) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 
 
-def test_authorized_operations_are_real(guarded: Secured, ann: RawClient) -> None:
+def test_authorized_operations_reflect_acls(guarded: Secured, ann: RawClient) -> None:
     allow(guarded, READ)
     wanted = MetadataRequest(
         topics=(MetadataRequestTopic(name="allowed"),),
@@ -169,7 +169,7 @@ def test_authorized_operations_are_real(guarded: Secured, ann: RawClient) -> Non
     assert ann.ask(wanted, 8).cluster_authorized_operations == 0
 
 
-def test_topics_are_created_by_who_may_create_them(guarded: Secured) -> None:
+def test_creating_a_topic_requires_the_create_right(guarded: Secured) -> None:
     with guarded.admin("ann") as admin:
         with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
             admin.create_topic("made-by-ann")
@@ -179,7 +179,7 @@ def test_topics_are_created_by_who_may_create_them(guarded: Secured) -> None:
         admin.create_topic("made-by-ann-too")
 
 
-def test_a_group_needs_to_be_allowed(guarded: Secured) -> None:
+def test_a_group_requires_the_read_right(guarded: Secured) -> None:
     allow(guarded, READ)
     with (
         ottla.Consumer(
@@ -194,7 +194,7 @@ def test_a_group_needs_to_be_allowed(guarded: Secured) -> None:
         next(iter(consumer))
 
 
-def test_acls_as_a_client_sees_them(guarded: Secured) -> None:
+def test_acls_are_created_described_and_deleted(guarded: Secured) -> None:
     one = Acl("User:ann", READ, TOPIC, "allowed")
     two = Acl("User:bob", WRITE, TOPIC, "all", PatternType.PREFIXED, AclPermission.DENY, "10.0.0.1")
     with guarded.admin() as admin:
@@ -222,7 +222,7 @@ def test_acls_as_a_client_sees_them(guarded: Secured) -> None:
         {"resource_type": 4, "resource_name": "other-cluster"},
     ],
 )
-def test_an_acl_that_cannot_be_is_refused(guarded: Secured, wrong: dict[str, Any]) -> None:
+def test_an_invalid_acl_is_refused(guarded: Secured, wrong: dict[str, Any]) -> None:
     good: dict[str, Any] = {
         "resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": "User:ann", "host": "*",
         "operation": 3, "permission_type": 3,
@@ -233,7 +233,7 @@ def test_an_acl_that_cannot_be_is_refused(guarded: Secured, wrong: dict[str, Any
         assert result.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_without_acls_they_cannot_be_listed_or_added(broker: Secured) -> None:
+def test_without_an_authorizer_acls_cannot_be_listed_or_added(broker: Secured) -> None:
     with RawClient(broker.address("SASL_PLAINTEXT")) as client:
         log_in(client, "admin")
         answer = client.ask(
@@ -245,7 +245,7 @@ def test_without_acls_they_cannot_be_listed_or_added(broker: Secured) -> None:
         assert answer.error_code == ErrorCode.SECURITY_DISABLED
 
 
-def test_what_is_denied_and_what_is_changed_is_noted(guarded: Secured, ann: RawClient) -> None:
+def test_denials_and_changes_are_audited(guarded: Secured, ann: RawClient) -> None:
     ann.ask(produce("denied"), 12)
     allow(guarded, READ)
     lines = guarded.audit()
@@ -256,7 +256,7 @@ def test_what_is_denied_and_what_is_changed_is_noted(guarded: Secured, ann: RawC
     assert (change["principal"], change["names"]) == ("User:admin", ["ALLOW User:ann READ TOPIC:allowed"])
 
 
-def test_a_transaction_shows_only_topics_that_may_be_seen(guarded: Secured, ann: RawClient) -> None:
+def test_a_transaction_shows_only_describable_topics(guarded: Secured, ann: RawClient) -> None:
     allow(guarded, DESCRIBE, name="payments", kind=ResourceType.TRANSACTIONAL_ID)
     allow(guarded, DESCRIBE, name="allowed")
     asked = DescribeTransactionsRequest(transactional_ids=("payments", "hidden"))
@@ -270,7 +270,7 @@ def test_a_transaction_shows_only_topics_that_may_be_seen(guarded: Secured, ann:
     assert hidden.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-def test_a_share_session_gives_nothing_of_what_may_no_longer_be_read(guarded: Secured, ann: RawClient) -> None:
+def test_a_share_session_returns_nothing_after_read_is_revoked(guarded: Secured, ann: RawClient) -> None:
     allow(guarded, READ, DESCRIBE)
     allow(guarded, READ, name="workers", kind=ResourceType.GROUP)
     [about] = ann.ask(MetadataRequest(topics=(MetadataRequestTopic(name="allowed"),))).topics

@@ -1,4 +1,4 @@
-"""Every API: what it asks for, what it says when that is missing, and that nothing else is asked for."""
+"""Every API: the ACLs it requires, its error codes, and that it requires nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BROKER: Any = SimpleNamespace(
     config=SimpleNamespace(auto_create_topics=True),
 )
 NO_ANSWER_NEEDED = {"AlterUserScramCredentials", "AlterClientQuotas", "DescribeShareGroupOffsets"}
-"""APIs with a sample that asks for nothing, or whose refusals are parts of the handler's answer."""
+"""APIs whose sample requires nothing, or whose errors are part of the handler's response."""
 
 
 def names(sample: Sample) -> str:
@@ -43,7 +43,7 @@ def acl(needed: Needed, permission: AclPermission = AclPermission.ALLOW, princip
 
 
 class Asked:
-    """A handler that notes what it was asked, and answers as if nothing were there."""
+    """A handler that records requests and answers with empty responses."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
@@ -74,17 +74,17 @@ def test_every_api_is_in_the_table_and_has_a_sample() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)
-def test_a_sample_asks_for_what_the_table_says(sample: Sample) -> None:
+def test_a_sample_requires_the_acls_of_the_table(sample: Sample) -> None:
     told = SERVED[sample.request.API.key].rule.operations
     assert {(operation, kind) for operation, (kind, _) in sample.needed} <= told
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
-def test_whatever_the_table_says_is_asked_for_by_some_sample(api: Api) -> None:
+def test_every_acl_of_the_table_is_required_by_some_sample(api: Api) -> None:
     asked = {
         (operation, kind) for sample in SAMPLES if api == sample.request.API for operation, (kind, _) in sample.needed
     }
-    # What is enough instead, or only filters the answer, has tests of its own.
+    # Alternatives and filters of the response have separate tests.
     elsewhere = {
         "Metadata": {(AclOperation.CREATE, ResourceType.CLUSTER)},
         "CreateTopics": {
@@ -109,13 +109,13 @@ def test_whatever_the_table_says_is_asked_for_by_some_sample(api: Api) -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)
-def test_with_all_that_is_needed_the_handler_gets_the_request_as_it_came(sample: Sample) -> None:
+def test_with_all_acls_the_handler_gets_the_unmodified_request(sample: Sample) -> None:
     handler, _ = ask(sample, frozenset(map(acl, sample.needed)))
     assert handler.requests == [sample.request]
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)
-def test_without_any_one_of_them_it_is_refused_with_kafkas_code(sample: Sample) -> None:
+def test_without_any_one_acl_it_is_refused_with_kafkas_code(sample: Sample) -> None:
     for missing in sample.needed:
         rest = frozenset(acl(needed) for needed in sample.needed if needed != missing)
         handler, answer = ask(sample, rest)
@@ -125,14 +125,14 @@ def test_without_any_one_of_them_it_is_refused_with_kafkas_code(sample: Sample) 
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)
-def test_a_refusal_can_be_said_in_every_version(sample: Sample) -> None:
+def test_an_authorization_error_can_be_encoded_in_every_version(sample: Sample) -> None:
     api = sample.request.API
     for version in range(api.first, api.last + 1):
         ask(sample._replace(version=version), frozenset())
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)
-def test_a_denial_counts_more_than_a_permission(sample: Sample) -> None:
+def test_deny_takes_precedence_over_allow(sample: Sample) -> None:
     for denied in sample.needed:
         allowed = {acl(needed) for needed in sample.needed}
         handler, _ = ask(sample, frozenset(allowed | {acl(denied, AclPermission.DENY, "User:*")}))
@@ -146,13 +146,13 @@ def test_a_super_user_needs_nothing(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)
-def test_what_is_allowed_to_somebody_else_is_not_allowed_to_all(sample: Sample) -> None:
+def test_acls_of_another_user_do_not_apply(sample: Sample) -> None:
     handler, _ = ask(sample, frozenset(acl(needed, principal="User:bob") for needed in sample.needed))
     assert (sample.request in handler.requests) == (not sample.needed)
 
 
 @pytest.mark.parametrize("name", ["JoinGroup", "SyncGroup", "ShareFetch"])
-def test_an_answer_that_comes_late_is_refused_if_the_right_is_gone_by_then(name: str) -> None:
+def test_a_delayed_response_is_refused_if_the_right_was_revoked(name: str) -> None:
     sample = next(one for one in SAMPLES if one.request.API.name == name)
     acls = [frozenset(map(acl, sample.needed))]
     authorizer = Authorizer(SecurityConfig(acls=True), lambda: acls[0])

@@ -75,7 +75,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("audit*.jsonl"), key=lambda path: json.loads(path.read_bytes().splitlines()[0])["seq"])
 
 
-def test_a_file_is_rotated_by_size_and_the_chain_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_a_file_is_rotated_by_size_and_the_chain_continues_after_a_restart(tmp_path: Path) -> None:
     rotation = Rotation(max_bytes=1000, kept=2)
     for _ in range(4):
         file = AuditFile(tmp_path / "audit.jsonl", rotation)
@@ -97,7 +97,7 @@ def test_a_file_is_rotated_by_the_age_of_its_first_line_also_across_a_restart(tm
     assert [len(path.read_bytes().splitlines()) for path in files(tmp_path)] == [3, 2]
 
 
-def test_a_chain_goes_on_if_the_last_thing_before_a_restart_was_a_rotation(tmp_path: Path) -> None:
+def test_a_chain_continues_if_a_rotation_preceded_the_restart(tmp_path: Path) -> None:
     file = AuditFile(tmp_path / "audit.jsonl")
     write(file, 3)
     file.close()
@@ -107,7 +107,7 @@ def test_a_chain_goes_on_if_the_last_thing_before_a_restart_was_a_rotation(tmp_p
     again.close()
 
 
-def test_a_line_that_a_crash_cut_short_is_removed(tmp_path: Path) -> None:
+def test_a_line_truncated_by_a_crash_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     file = AuditFile(path)
     write(file, 3)
@@ -119,7 +119,7 @@ def test_a_line_that_a_crash_cut_short_is_removed(tmp_path: Path) -> None:
     assert verify({"a": path.read_bytes().splitlines()}).lines == 4
 
 
-def test_a_file_that_something_else_moved_away_is_begun_again(tmp_path: Path) -> None:
+def test_a_file_moved_by_another_program_is_re_created(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     file = AuditFile(path)
     write(file, 2)
@@ -131,7 +131,7 @@ def test_a_file_that_something_else_moved_away_is_begun_again(tmp_path: Path) ->
     assert verify(read).lines == 4
 
 
-def test_lines_that_the_disk_refuses_are_written_later_and_a_torn_one_is_taken_back(
+def test_lines_refused_by_the_disk_are_written_later_and_a_torn_one_is_rolled_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "audit.jsonl"
@@ -183,7 +183,7 @@ def test_the_command_verifies_files_in_any_order_and_names_the_first_broken_line
     assert run(str(first), str(second)) == (1, f"ottla: {second}:1: seq 5 follows seq 3: line 4 is missing\n")
 
 
-def test_the_command_detects_removed_last_lines_by_a_hash_that_was_kept(tmp_path: Path) -> None:
+def test_the_command_detects_removed_last_lines_by_a_known_hash(tmp_path: Path) -> None:
     written = lines(6)
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b"\n".join(written[:5]) + b"\n")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_lines_go_to_a_local_syslog_socket_and_are_counted_if_nobody_reads_it(tmp_path: Path) -> None:
+def test_lines_go_to_a_local_syslog_socket_and_are_counted_as_dropped_if_it_is_full(tmp_path: Path) -> None:
     where = str(tmp_path / "log")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
         server.bind(where)
@@ -70,7 +70,7 @@ def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], message:
 
 
 def read_audit(broker: Any, count: int) -> list[dict[str, Any]]:
-    """The first lines of the topic; waits until there are as many."""
+    """The first lines of the topic; waits until there are enough."""
     options: dict[str, Any] = {"security": broker.login("admin"), "auto_offset_reset": "earliest"}
     with ottla.Consumer(broker.address("SASL_SSL"), **options) as consumer:
         consumer.assign([ottla.TopicPartition(AUDIT, 0)])

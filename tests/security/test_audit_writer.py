@@ -1,4 +1,4 @@
-"""The audit file is written in a thread: a disk that hangs holds nobody up, and is reported."""
+"""The audit file is written in a thread: a hanging disk does not block clients, and is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Hanging(AuditFile):
-    """Its disk takes nothing until it is told to."""
+    """An audit file whose disk hangs until released."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -45,7 +45,7 @@ def test_lines_are_written_in_order_and_all_of_them_by_the_end(tmp_path: Path) -
     assert (writer.dropped, writer.waiting) == (0, 0)
 
 
-def test_while_the_disk_hangs_lines_are_kept_up_to_a_limit_and_the_rest_is_counted(
+def test_while_the_disk_hangs_lines_are_queued_up_to_a_limit_and_the_rest_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_writer, "_MOST_LINES", 10)
@@ -61,7 +61,7 @@ def test_while_the_disk_hangs_lines_are_kept_up_to_a_limit_and_the_rest_is_count
     assert (tmp_path / "audit").read_bytes().split() == [b"first", *(str(each).encode() for each in range(10))]
 
 
-def test_a_disk_that_hangs_is_reported_and_does_not_keep_the_broker_from_ending(
+def test_a_hanging_disk_is_reported_and_does_not_block_shutdown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(audit_writer, "_SLOW_S", 0.0)

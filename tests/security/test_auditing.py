@@ -1,4 +1,4 @@
-"""Changes that no request of Kafka's makes, and logins that succeed, are in the audit log."""
+"""The audit log has changes made over REST and successful logins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def changes(broker: Secured) -> list[tuple[str, str, list[str]]]:
     return [(line["api"], line["principal"], line["names"]) for line in lines]
 
 
-def test_resets_of_groups_and_changes_of_queues_are_noted(tmp_path: Path) -> None:
+def test_group_resets_and_queue_changes_are_audited(tmp_path: Path) -> None:
     with secured(tmp_path) as broker, served(broker) as http, http.by("ann") as client:
         with broker.admin() as admin:
             admin.create_topic("t")
@@ -37,7 +37,7 @@ def test_resets_of_groups_and_changes_of_queues_are_noted(tmp_path: Path) -> Non
         ]
 
 
-def test_a_login_that_succeeds_is_noted_once(tmp_path: Path) -> None:
+def test_a_successful_login_is_audited_once(tmp_path: Path) -> None:
     with secured(tmp_path) as broker, served(broker) as http, http.by("bob") as client:
         with RawClient(broker.address("SASL_PLAINTEXT")) as raw:
             log_in(raw, "ann")
@@ -48,7 +48,7 @@ def test_a_login_that_succeeds_is_noted_once(tmp_path: Path) -> None:
         assert logins == [("User:ann", "SCRAM-SHA-256"), ("User:bob", "basic")]
 
 
-def test_a_data_folder_and_its_files_are_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_data_folder_and_its_files_are_readable_by_the_owner_only(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path / "data") as broker, ottla.Producer(broker.bootstrap_servers) as producer:
         producer.send("t", b"value").result(20)
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700

@@ -1,4 +1,4 @@
-"""`ottla user`, `ottla acl` and `ottla quota`, against a broker that asks who one is."""
+"""`ottla user`, `ottla acl` and `ottla quota`, against a broker with authentication."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_user_is_added_and_deleted(guarded: Secured) -> None:
     assert "eve" not in run(guarded, "user", "list")
 
 
-def test_a_new_password_takes_the_place_of_the_old_one(guarded: Secured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_password_replaces_the_old_one(guarded: Secured, monkeypatch: pytest.MonkeyPatch) -> None:
     run(guarded, "user", "add", "dan", "--password-file", "-", given="first\n")
     run(guarded, "acl", "add", "User:dan", "--allow", "describe", "--cluster")
     monkeypatch.setitem(PASSWORDS, "dan", "first")
@@ -54,7 +54,7 @@ def test_a_new_password_takes_the_place_of_the_old_one(guarded: Secured, monkeyp
     run(guarded, "user", "list", user="dan")
 
 
-def test_there_is_no_user_twice_and_no_password_of_nobody(guarded: Secured) -> None:
+def test_duplicate_users_and_passwords_of_unknown_users_are_refused(guarded: Secured) -> None:
     for arguments, why in ((("user", "add", "ann"), "already exists"), (("user", "password", "nobody"), "there is no")):
         how = ["-b", guarded.address("SASL_SSL"), "--ca-file", str(guarded.authority.cert), "--sasl", "SCRAM-SHA-512"]
         runner = CliRunner(env={"OTTLA_PASSWORD": PASSWORDS["admin"]})
@@ -111,19 +111,19 @@ def test_quotas_are_set_listed_and_deleted(guarded: Secured) -> None:
         (["user=ann"], "nothing to set"),
     ],
 )
-def test_a_quota_that_makes_no_sense_is_refused_before_anybody_is_asked(arguments: list[str], why: str) -> None:
+def test_an_invalid_quota_is_refused_before_connecting(arguments: list[str], why: str) -> None:
     done = CliRunner().invoke(program, ["quota", "set", *arguments, "-b", "127.0.0.1:1"], prog_name="ottla")
     assert done.exit_code == 2
     assert why in done.output
 
 
-def test_a_user_with_two_mechanisms_is_noted_once(guarded: Secured) -> None:
+def test_a_user_with_two_mechanisms_is_audited_once(guarded: Secured) -> None:
     run(guarded, "user", "add", "zoe", "--password-file", "-", given="a secret\n")
     changes = [one for one in guarded.audit() if one.get("api") == "AlterUserScramCredentials"]
     assert changes[-1]["names"] == ["zoe"]
 
 
-def test_who_may_not_is_told_so(guarded: Secured) -> None:
+def test_a_denied_command_says_so(guarded: Secured) -> None:
     assert "CLUSTER_AUTHORIZATION_FAILED" in refused(guarded, "user", "list", user="ann")
     assert "CLUSTER_AUTHORIZATION_FAILED" in refused(guarded, "acl", "list", user="ann")
     assert "CLUSTER_AUTHORIZATION_FAILED" in refused(guarded, "quota", "list", user="ann")

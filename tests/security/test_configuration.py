@@ -1,4 +1,4 @@
-"""What does not fit together is refused; what is probably not meant is said; what is secret is not shown."""
+"""Security settings: contradictions are refused, likely mistakes logged, secrets hidden."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         ({"protocol": "SASL_SSL", "mechanisms": ["GSSAPI"]}, "mechanisms: expected a list"),
     ],
 )
-def test_a_listener_that_cannot_be(given: Any, why: str) -> None:
+def test_an_invalid_listener_is_refused(given: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_listeners([given])
 
@@ -53,7 +53,7 @@ def test_two_listeners_do_not_share_a_port() -> None:
         parse_listeners(["SSL://h:1", "PLAINTEXT://h:1"])
 
 
-def test_host_and_port_are_said_in_one_place() -> None:
+def test_host_and_port_are_set_in_one_place() -> None:
     for other in ({"host": "0.0.0.0"}, {"port": 1}, {"advertised": "x:1"}):  # noqa: S104
         with pytest.raises(ValueError, match="mutually exclusive"):
             NetConfig(listeners=("PLAINTEXT://127.0.0.1:0",), **other)  # type: ignore[arg-type]
@@ -67,12 +67,12 @@ def test_host_and_port_are_said_in_one_place() -> None:
         ({"protocol": "SSL", "cert_file": "c", "client_certificates": "required"}, "needs a client_ca_file"),
     ],
 )
-def test_a_listener_that_lacks_something(listener: dict[str, Any], why: str) -> None:
+def test_an_incomplete_listener_is_refused(listener: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         NetConfig(listeners=(listener,)).all_listeners(SecurityConfig())
 
 
-def test_a_listener_takes_from_security_what_it_does_not_say_itself() -> None:
+def test_a_listener_inherits_unset_values_from_security() -> None:
     security = SecurityConfig(cert_file=Path("c"), key_file=Path("k"), mechanisms=("PLAIN",))
     own = {"protocol": "SASL_SSL", "port": 2, "cert_file": "own"}
     [first, second] = NetConfig(listeners=("SASL_SSL://h:1", own)).all_listeners(security)
@@ -97,7 +97,7 @@ def test_a_listener_takes_from_security_what_it_does_not_say_itself() -> None:
         ({"principal_rules": ("CN=x",)}, "must be DEFAULT or RULE"),
     ],
 )
-def test_settings_that_cannot_be(given: dict[str, Any], why: str) -> None:
+def test_invalid_settings_are_refused(given: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         SecurityConfig(**given)
 
@@ -111,7 +111,7 @@ def has(warnings: Sequence[str], text: str) -> bool:
     return any(text in one for one in warnings)
 
 
-def test_what_is_probably_not_meant_is_said() -> None:
+def test_likely_mistakes_are_logged() -> None:
     assert has(warned("PLAINTEXT://0.0.0.0:1"), "without authentication")
     assert has(warned("SSL://0.0.0.0:1"), "without authentication")
     assert has(warned("SASL_PLAINTEXT://0.0.0.0:1"), "not encrypted")
@@ -124,24 +124,24 @@ def test_what_is_probably_not_meant_is_said() -> None:
     assert has(warned("SASL_SSL://127.0.0.1:1", "PLAINTEXT://127.0.0.1:2", **admin), "User:ANONYMOUS")
 
 
-def test_what_is_usual_is_not_warned_about() -> None:
+def test_common_settings_log_no_warning() -> None:
     assert checks.warnings(NetConfig().all_listeners(SecurityConfig()), SecurityConfig(), has_users=False) == []
     assert warned("SASL_SSL://0.0.0.0:1", acls=True, super_users=("User:admin",)) == []
 
 
-def test_acls_need_somebody_to_be_known(tmp_path: Path) -> None:
+def test_acls_require_authentication(tmp_path: Path) -> None:
     settings = Settings(broker=BrokerConfig(data_dir=tmp_path), security=SecurityConfig(acls=True))
     with pytest.raises(ConfigError, match="no listener authenticates its clients"), ottla.Broker(tmp_path, settings):
         pass
 
 
-def test_a_broker_that_nobody_could_log_in_to_does_not_start(tmp_path: Path) -> None:
+def test_a_broker_without_usable_credentials_does_not_start(tmp_path: Path) -> None:
     net = NetConfig(listeners=("SASL_PLAINTEXT://127.0.0.1:0",))
     with pytest.raises(ConfigError, match="ottla user add"), ottla.Broker(tmp_path, Settings(net=net)):
         pass
 
 
-def test_a_certificate_that_cannot_be_read_is_said_at_the_start(tmp_path: Path) -> None:
+def test_an_unreadable_certificate_is_an_error_at_start(tmp_path: Path) -> None:
     (tmp_path / "cert.pem").write_text("nothing")
     net = NetConfig(listeners=("SSL://127.0.0.1:0",))
     settings = Settings(net=net, security=SecurityConfig(cert_file=tmp_path / "cert.pem"))
@@ -166,7 +166,7 @@ def test_the_name_of_a_certificate(subject: Any, name: str) -> None:
     assert distinguished_name(subject) == name
 
 
-def test_rules_for_names() -> None:
+def test_principal_mapping_rules() -> None:
     rules = PrincipalRules(["RULE:^CN=(.*?),OU=(\\w+),.*$/$1@$2/U", r"RULE:CN=([^,]+)\/x/$1/L", "RULE:.*CN=Z.*/z/"])
     assert rules.user_of("CN=ann,OU=sales,O=x") == "ANN@SALES"
     assert rules.user_of("CN=ANN/x") == "ann"
@@ -214,7 +214,7 @@ def test_secrets_are_not_in_logs_nor_in_files(tmp_path: Path, caplog: pytest.Log
         assert not any(secret.encode() in content for content in everything)
 
 
-def test_only_its_owner_reads_the_audit_log_and_the_catalog(tmp_path: Path) -> None:
+def test_audit_log_and_catalog_are_readable_by_the_owner_only(tmp_path: Path) -> None:
     with secured(tmp_path) as broker:
         for name in ("audit.jsonl", "catalog.sqlite"):
             assert (broker.folder / "data" / name).stat().st_mode & 0o077 == 0

@@ -36,7 +36,7 @@ def log_in(broker: Secured, user: str) -> tuple[RawClient, SaslAuthenticateRespo
     return client, client.ask(SaslAuthenticateRequest(auth_bytes=exchange.answer(first.auth_bytes) or b""))
 
 
-def test_a_user_has_only_so_many_connections(tmp_path: Path) -> None:
+def test_connections_per_user_are_limited(tmp_path: Path) -> None:
     with secured(tmp_path, net={"max_connections_per_user": 2}) as broker:
         held = [log_in(broker, "ann") for _ in range(2)]
         assert [answer.error_code for _, answer in held] == [ErrorCode.NONE] * 2
@@ -54,7 +54,7 @@ def test_a_user_has_only_so_many_connections(tmp_path: Path) -> None:
         again.close()
 
 
-def test_an_address_can_have_a_limit_of_its_own(tmp_path: Path) -> None:
+def test_an_address_can_have_its_own_limit(tmp_path: Path) -> None:
     limits = {"max_connections_per_address_overrides": ("127.0.0.1:1",)}
     with secured(tmp_path, net=limits) as broker:
         asked = ApiVersionsRequest(client_software_name="test", client_software_version="1")
@@ -64,7 +64,7 @@ def test_an_address_can_have_a_limit_of_its_own(tmp_path: Path) -> None:
                 second.ask(asked)
 
 
-def test_a_limit_that_is_none_is_refused() -> None:
+def test_an_invalid_limit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"such as \"10.0.0.7:100\", got '10.0.0.7'"):
         NetConfig(max_connections_per_address_overrides=("10.0.0.7",))
     assert NetConfig(max_connections_per_address_overrides=("[::1]:5",)).connections_by_address() == {"::1": 5}

@@ -1,4 +1,4 @@
-"""Who may see what of consumer groups."""
+"""Authorization of consumer groups."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def described(client: RawClient, group: str) -> Any:
     return client.ask(request).groups[0]
 
 
-def test_a_topic_that_one_may_not_describe_cannot_be_subscribed_to(ann: RawClient) -> None:
+def test_a_topic_without_describe_cannot_be_subscribed_to(ann: RawClient) -> None:
     refused = join(ann, "by-name", subscribed_topic_names=("seen-1", "seen-2"))
     assert refused.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert join(ann, "by-name", subscribed_topic_names=("seen-1",)).error_code == ErrorCode.NONE
 
 
-def test_a_pattern_finds_only_what_its_sender_may_describe(ann: RawClient) -> None:
+def test_a_pattern_matches_only_describable_topics(ann: RawClient) -> None:
     assert len(join(ann, "by-pattern", subscribed_topic_regex="seen-.*").assignment.topic_partitions) == 1
     group = described(ann, "by-pattern")
     assert [topic.topic_name for topic in group.members[0].assignment.topic_partitions] == ["seen-1"]
     assert group.authorized_operations != -(1 << 31)
 
 
-def test_a_group_with_topics_that_one_may_not_describe_is_not_described(guarded: Secured, ann: RawClient) -> None:
+def test_a_group_with_hidden_topics_is_not_described(guarded: Secured, ann: RawClient) -> None:
     join(ann, "hidden", subscribed_topic_names=("seen-1",))
     assert described(ann, "hidden").members
     with guarded.admin() as admin:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 import ottla
 from ottla.broker.security.delegation_tokens import (
@@ -143,12 +144,12 @@ def test_a_token_logs_in_as_its_owner_and_not_with_a_wrong_secret_or_as_a_passwo
             as_ann.list_topics()
     with (
         pytest.raises(AuthenticationFailed),
-        with_token(broker, replace(token, id="ann"), password=PASSWORDS["ann"]) as ann,
+        with_token(broker, dataclasses.replace(token, id="ann"), password=PASSWORDS["ann"]) as ann,
     ):
         ann.list_topics()
 
 
-def test_a_deleted_token_ends_its_connections_and_logs_in_no_more(broker: Secured) -> None:
+def test_a_deleted_token_closes_its_connections_and_is_refused(broker: Secured) -> None:
     with broker.admin("ann") as ann:
         token = ann.create_token(renewers=[BOB])
         with with_token(broker, token, mechanism="SCRAM-SHA-512") as user:
@@ -183,7 +184,7 @@ def test_only_owner_renewers_and_those_with_acls_see_a_token(broker: Secured) ->
     assert all(first.secret not in str(line) for line in broker.audit())
 
 
-def test_tokens_are_refused_where_they_are_not_configured_or_clients_not_known(tmp_path: Path) -> None:
+def test_tokens_are_refused_if_not_configured_or_without_authentication(tmp_path: Path) -> None:
     with secured(tmp_path) as broker:
         with broker.admin("ann") as ann:
             assert refused(ann.create_token) == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED

@@ -1,4 +1,4 @@
-"""DMQP where ACLs are kept: who may expose a topic, and in whose name it is used."""
+"""DMQP with ACLs: who may expose a topic, and whose rights apply to its use."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def exposing(folder: Path, config: Callable[[Authority], DmqpConfig]) -> Iterato
             run(door.stop())
 
 
-def test_who_exposes_a_topic_needs_every_right_that_its_users_will_have(rest: Served) -> None:
+def test_exposing_a_topic_requires_all_rights_of_its_users(rest: Served) -> None:
     with rest.by("admin") as admin, rest.by("ann") as ann, rest.by("bob") as bob:
         assert admin.post("/v1/topics", json={"name": "jobs"}).status_code == 201
         for needed in RIGHTS:
@@ -88,7 +88,7 @@ def test_who_exposes_a_topic_needs_every_right_that_its_users_will_have(rest: Se
         assert ann.delete("/v1/dmqp/jobs").status_code == 200
 
 
-def test_rights_that_are_taken_away_end_what_was_done_in_their_name(rest: Served) -> None:
+def test_revoked_rights_end_exposed_topics(rest: Served) -> None:
     with rest.by("admin") as admin, rest.by("ann") as ann, rest.broker.admin() as acls:
         assert admin.post("/v1/topics", json={"name": "jobs"}).status_code == 201
         allow(rest, *RIGHTS)
@@ -107,7 +107,7 @@ def authorizing(authority: Authority) -> DmqpConfig:
     )
 
 
-def test_a_client_may_do_what_its_certificate_may(tmp_path: Path) -> None:
+def test_a_client_has_the_rights_of_its_certificate(tmp_path: Path) -> None:
     with exposing(tmp_path, authorizing) as rest, rest.by("admin") as admin:
         assert admin.post("/v1/topics", json={"name": "jobs"}).status_code == 201
         [place] = admin.post("/v1/dmqp/jobs", json={}).json()["shards"]

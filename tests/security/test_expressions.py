@@ -1,4 +1,4 @@
-"""Regular expressions in what a broker imports: which may come from outside, and that none of the others is slow."""
+"""Regular expressions in the broker: none comes from clients, and none is slow."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ COMPUTED = {
     "cluster/catalog_nodes.py": "two constants",
     "core/config.py": "the name of a setting",
 }
-"""Where an expression is computed, and what from. None comes from a client: those are for ottla.core.patterns."""
+"""Computed expressions and their sources. None comes from a client; those use ottla.core.patterns."""
 LENGTH = 4000
 MOST_S = 0.02
 """A quadratic expression takes several times as long with this many characters, a linear one a hundredth."""
 
 
 def calls() -> list[tuple[str, ast.Call]]:
-    """Every use of `re` in a broker: in which file, and the call."""
+    """Every use of `re` in a broker: file and call."""
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         name = path.relative_to(ROOT)
@@ -73,7 +73,7 @@ def test_no_module_imports_another_engine_or_hides_this_one() -> None:
 
 
 def hostile_texts(pattern: str) -> list[str]:
-    """Long texts that nearly match: of what the expression is made of, with an end that fits nothing."""
+    """Long texts that almost match the expression, with an end that does not."""
     letters = sorted({letter for letter in pattern if letter.isascii()} | set("a0A-_. ,=\"'`\n"))
     units = letters + [one + other for one in letters for other in letters if one != other]
     return [unit * (LENGTH // len(unit)) + end for unit in units for end in ("\0", "x!")]

@@ -1,4 +1,4 @@
-"""The gate: what is answered before a login, logging in again, and old clients' bare messages."""
+"""The authentication gate: requests before login, re-authentication, and raw SASL messages of old clients."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def log_in(client: RawClient, user: str = "ann", password: str | None = None) ->
     return client.ask(SaslAuthenticateRequest(auth_bytes=final))
 
 
-def test_before_a_login_only_what_it_takes_is_answered(client: RawClient) -> None:
+def test_before_a_login_only_handshake_requests_are_answered(client: RawClient) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     assert client.ask(request).error_code == ErrorCode.NONE
     client.send(METADATA)
@@ -52,13 +52,13 @@ def test_before_a_login_only_what_it_takes_is_answered(client: RawClient) -> Non
         client.receive_frame()
 
 
-def test_after_a_login_everything_is(client: RawClient) -> None:
+def test_after_a_login_all_requests_are_answered(client: RawClient) -> None:
     answer = log_in(client)
     assert (answer.error_code, answer.session_lifetime_ms) == (ErrorCode.NONE, 0)
     assert client.ask(METADATA).brokers
 
 
-def test_half_a_login_is_none(client: RawClient) -> None:
+def test_an_incomplete_login_does_not_authenticate(client: RawClient) -> None:
     client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
     client.ask(SaslAuthenticateRequest(auth_bytes=Scram("SCRAM-SHA-256", "ann", "x").begin()))
     client.send(METADATA)
@@ -66,7 +66,7 @@ def test_half_a_login_is_none(client: RawClient) -> None:
         client.receive_frame()
 
 
-def test_a_failed_login_is_answered_and_hung_up_on(client: RawClient) -> None:
+def test_a_failed_login_is_answered_and_closes_the_connection(client: RawClient) -> None:
     answer = log_in(client, "ann", "wrong")
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert "ann" not in (answer.error_message or "")
@@ -74,25 +74,25 @@ def test_a_failed_login_is_answered_and_hung_up_on(client: RawClient) -> None:
         client.ask(METADATA)
 
 
-def test_a_mechanism_that_is_not_offered(client: RawClient) -> None:
+def test_an_unsupported_mechanism_is_refused(client: RawClient) -> None:
     answer = client.ask(SaslHandshakeRequest(mechanism="GSSAPI"))
     assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert answer.mechanisms == ALL_MECHANISMS
 
 
-def test_an_exchange_that_was_not_begun(client: RawClient) -> None:
+def test_authenticate_without_handshake_is_refused(client: RawClient) -> None:
     answer = client.ask(SaslAuthenticateRequest(auth_bytes=b"\0ann\0x"))
     assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
 
 
-def test_where_nobody_has_to_log_in_nobody_can(broker: Secured) -> None:
+def test_a_listener_without_sasl_refuses_logins(broker: Secured) -> None:
     with RawClient(broker.address("PLAINTEXT")) as client:
         assert client.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.ILLEGAL_SASL_STATE
         answer = client.ask(SaslAuthenticateRequest(auth_bytes=b""))
         assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
 
 
-def test_a_large_request_before_a_login_is_refused_when_it_is_announced(client: RawClient) -> None:
+def test_a_large_request_before_a_login_is_refused_by_its_size(client: RawClient) -> None:
     client.send_bytes(struct.pack(">i", 90 << 20) + bytes(1000))
     with pytest.raises(HungUpError):
         client.receive_frame()
@@ -127,21 +127,21 @@ def bare(client: RawClient, message: bytes) -> None:
     client.send_bytes(struct.pack(">i", len(message)) + message)
 
 
-def test_version_0_of_the_handshake_is_followed_by_bare_messages(client: RawClient) -> None:
+def test_version_0_of_the_handshake_is_followed_by_raw_messages(client: RawClient) -> None:
     assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), version=0).error_code == ErrorCode.NONE
     bare(client, Plain("ann", PASSWORDS["ann"]).begin())
     assert client.receive_frame() == b""
     assert client.ask(METADATA).brokers
 
 
-def test_a_wrong_password_in_a_bare_message_is_hung_up_on(client: RawClient) -> None:
+def test_a_wrong_password_in_a_raw_message_closes_the_connection(client: RawClient) -> None:
     client.ask(SaslHandshakeRequest(mechanism="PLAIN"), version=0)
     bare(client, Plain("ann", "wrong").begin())
     with pytest.raises(HungUpError):
         client.receive_frame()
 
 
-# Logging in again: KIP-368
+# Re-authentication: KIP-368
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield broker
 
 
-def test_a_login_lasts_as_long_as_it_is_said_to(impatient: Secured) -> None:
+def test_a_login_lasts_for_its_announced_lifetime(impatient: Secured) -> None:
     with RawClient(impatient.address("SASL_PLAINTEXT")) as client:
         assert log_in(client).session_lifetime_ms == 600
         assert client.ask(METADATA).brokers
@@ -159,7 +159,7 @@ def test_a_login_lasts_as_long_as_it_is_said_to(impatient: Secured) -> None:
                 client.ask(METADATA)
 
 
-def test_a_client_that_logs_in_again_goes_on(impatient: Secured) -> None:
+def test_a_re_authenticated_client_continues(impatient: Secured) -> None:
     with RawClient(impatient.address("SASL_PLAINTEXT")) as client:
         began_s = time.monotonic()
         while time.monotonic() - began_s < 1.0:
@@ -167,7 +167,7 @@ def test_a_client_that_logs_in_again_goes_on(impatient: Secured) -> None:
             assert client.ask(METADATA).brokers
 
 
-def test_nobody_becomes_somebody_else_on_the_way(impatient: Secured) -> None:
+def test_re_authentication_cannot_change_the_user(impatient: Secured) -> None:
     with RawClient(impatient.address("SASL_PLAINTEXT")) as client:
         assert log_in(client, "ann").error_code == ErrorCode.NONE
         assert log_in(client, "bob").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -175,7 +175,7 @@ def test_nobody_becomes_somebody_else_on_the_way(impatient: Secured) -> None:
             client.ask(METADATA)
 
 
-def test_our_client_logs_in_again_by_itself(impatient: Secured) -> None:
+def test_our_client_re_authenticates_automatically(impatient: Secured) -> None:
     logins = impatient.embedded.broker.security.logins
     assert logins is not None
     with ottla.Admin(impatient.address("SASL_SSL"), security=impatient.login("ann", "PLAIN")) as admin:
@@ -207,7 +207,7 @@ def test_an_expired_token_is_refused(broker: Secured) -> None:
         assert last.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-def test_a_failed_login_is_counted_and_noted(tmp_path: Path) -> None:
+def test_a_failed_login_is_counted_and_audited(tmp_path: Path) -> None:
     with secured(tmp_path) as broker:
         with RawClient(broker.address("SASL_PLAINTEXT")) as client:
             log_in(client, "ann", "wrong")
@@ -219,7 +219,7 @@ def test_a_failed_login_is_counted_and_noted(tmp_path: Path) -> None:
         assert "wrong password for user 'ann'" in line["reason"]
 
 
-# What a challenge tells about users
+# Challenges do not reveal users
 
 
 def challenge(broker: Secured, user: str, mechanism: str) -> tuple[bytes, int]:
@@ -231,7 +231,7 @@ def challenge(broker: Secured, user: str, mechanism: str) -> tuple[bytes, int]:
     return base64.b64decode(told["s"]), int(told["i"])
 
 
-def test_a_challenge_does_not_tell_whether_a_user_exists(tmp_path: Path) -> None:
+def test_a_challenge_does_not_reveal_whether_a_user_exists(tmp_path: Path) -> None:
     mechanisms = ("SCRAM-SHA-256", "SCRAM-SHA-512")
     with secured(tmp_path) as broker, broker.admin() as admin:
         for user in ("admin", "ann", "bob"):

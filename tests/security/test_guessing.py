@@ -1,4 +1,4 @@
-"""How fast passwords can be guessed."""
+"""Throttling of password guesses."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def guessing(failures: int, host: str = "10.0.0.1") -> Guessing:
     return made
 
 
-def test_a_few_failures_cost_nothing() -> None:
+def test_a_few_failures_cause_no_delay() -> None:
     assert guessing(9).wait_s("10.0.0.1", 1.0) == 0
 
 
-def test_more_failures_cost_more_up_to_a_few_seconds() -> None:
+def test_the_delay_grows_up_to_a_few_seconds() -> None:
     waits = [guessing(failures).wait_s("10.0.0.1", 0.0) for failures in (10, 11, 12, 20, 1000)]
     assert waits == [0.25, 0.5, 1.0, 4.0, 4.0]
 
 
-def test_to_guess_on_many_connections_is_no_quicker() -> None:
+def test_guessing_on_many_connections_is_not_faster() -> None:
     made = guessing(20)
     waits = [made.wait_s("10.0.0.1", 0.0) for _ in range(10)]
     assert waits == [4.0, 8.0, 12.0, 16.0, 20.0, 24.0, None, None, None, None]
 
 
-def test_others_are_not_held_up_and_failures_are_forgotten() -> None:
+def test_other_users_are_not_delayed_and_failures_expire() -> None:
     made = guessing(20)
     assert made.wait_s("10.0.0.2", 0.0) == 0
     assert made.wait_s("10.0.0.1", 301.0) == 0

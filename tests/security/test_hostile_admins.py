@@ -1,4 +1,4 @@
-"""Requests about users, ACLs and quotas with anything in them: refused or done, and the broker goes on."""
+"""Arbitrary requests about users, ACLs and quotas: refused or applied, and the broker keeps working."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def admin(guarded: Secured) -> Iterator[RawClient]:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=REQUESTS)
-def test_whatever_an_administrator_asks_is_answered(guarded: Secured, admin: RawClient, request: Any) -> None:
+def test_every_admin_request_is_answered(guarded: Secured, admin: RawClient, request: Any) -> None:
     assert admin.ask(request) is not None
     assert guarded.embedded.broker.listener.counts["failed"] == 0
 
@@ -91,9 +91,9 @@ def test_whatever_an_administrator_asks_is_answered(guarded: Secured, admin: Raw
     version=st.sampled_from([0, 1]),
     messages=st.lists(st.binary(max_size=100), min_size=1, max_size=3),
 )
-def test_nobody_gets_in_with_nonsense(guarded: Secured, mechanism: str, version: int, messages: list[bytes]) -> None:
+def test_random_logins_are_refused(guarded: Secured, mechanism: str, version: int, messages: list[bytes]) -> None:
     logins: Any = guarded.embedded.broker.security.logins
-    logins._guessing.succeeded("127.0.0.1")  # or it would have to wait for longer and longer
+    logins._guessing.succeeded("127.0.0.1")  # or the delay would grow
     with RawClient(guarded.address("SASL_PLAINTEXT")) as client:
         try:
             client.ask(SaslHandshakeRequest(mechanism=mechanism), version)

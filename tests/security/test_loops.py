@@ -1,4 +1,4 @@
-"""TLS under both event loops: nothing is lost of what comes together or in pieces."""
+"""TLS under both event loops: nothing is lost when data arrives joined or in pieces."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def frames() -> list[bytes]:
 
 
 def talk(port: int, context: ssl.SSLContext, step: int) -> list[int]:
-    """Send everything ahead, in pieces of this size; the numbers of the answers."""
+    """Pipeline all requests in pieces of this size; returns the correlation ids of the responses."""
     plain = socket.create_connection(("127.0.0.1", port), 20)
     with plain, context.wrap_socket(plain, server_hostname="localhost") as tls:
         everything = b"".join(frames())

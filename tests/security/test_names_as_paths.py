@@ -1,4 +1,4 @@
-"""Names that would be paths elsewhere, through every door: nothing is read or written outside the data folder."""
+"""Path-like names over every protocol: nothing is read or written outside the data folder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_topics_through_kafka(served: HttpBroker, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_groups_through_kafka(served: HttpBroker, name: str) -> None:
-    """A group may have any name: it is a key in a log, and no file."""
+    """A group may have any name: it is a key in a log, not a file."""
     with RawClient(served.servers) as client:
         protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
         joined = client.ask(

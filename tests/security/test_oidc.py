@@ -34,7 +34,7 @@ class Setup:
         self.provider = provider
 
     def expire_grants(self) -> None:
-        """As if the time that the provider's tokens last had passed."""
+        """Expire the provider's tokens."""
         starting = self.http._http._starting
         assert starting is not None
         login = starting.result()._door.login
@@ -84,7 +84,7 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
         yield setup
 
 
-def test_a_browser_that_comes_back_from_the_provider_is_logged_in(setup: Setup) -> None:
+def test_a_browser_that_returns_from_the_provider_is_logged_in(setup: Setup) -> None:
     with setup.browser() as browser:
         before = browser.get("/v1/session").json()
         assert (before["needs_login"], before["login_url"]) == (True, "/v1/session/oidc")
@@ -115,16 +115,16 @@ def test_groups_of_the_id_token_have_rights_through_roles(setup: Setup) -> None:
         assert bob.get("/v1/topics/offers").status_code != 200
 
 
-def test_a_callback_counts_once_and_only_for_the_browser_that_began(setup: Setup) -> None:
+def test_a_callback_is_valid_once_and_only_for_its_browser(setup: Setup) -> None:
     with setup.browser() as browser, setup.browser() as another:
         back = setup.begin(browser).removeprefix(PUBLIC_URL)
         assert another.get(back).status_code == 401
-        assert browser.get(back).status_code == 401  # the attempt is spent
+        assert browser.get(back).status_code == 401  # the attempt is used up
         assert browser.get("/v1/session").json()["needs_login"]
 
 
 @pytest.mark.parametrize("query", ["", "?code=x&state=y", "?error=access_denied&state=y"])
-def test_a_callback_that_nobody_asked_for_logs_nobody_in(setup: Setup, query: str) -> None:
+def test_an_unsolicited_callback_is_refused(setup: Setup, query: str) -> None:
     with setup.browser() as browser:
         refused = browser.get(f"/v1/session/oidc/callback{query}")
         assert refused.status_code == 401
@@ -161,7 +161,7 @@ def test_a_forged_logout_token_is_refused(setup: Setup, token: str) -> None:
     assert sent.status_code == 400
 
 
-def test_a_session_is_renewed_with_the_provider_and_ends_when_it_says_no(setup: Setup) -> None:
+def test_a_session_is_renewed_with_the_provider_and_ends_when_refused(setup: Setup) -> None:
     with setup.browser() as browser:
         setup.log_in(browser)
         setup.expire_grants()
@@ -173,7 +173,7 @@ def test_a_session_is_renewed_with_the_provider_and_ends_when_it_says_no(setup: 
         assert browser.get("/v1/topics").status_code == 401
 
 
-def test_a_provider_that_is_away_is_a_clear_error(tmp_path: Path) -> None:
+def test_an_unreachable_provider_is_a_clear_error(tmp_path: Path) -> None:
     settings = {"oidc_issuer": "http://127.0.0.1:9", "oidc_client_id": "ottla", "oidc_public_url": PUBLIC_URL}
     with secured(tmp_path, **settings) as broker, served(broker) as http, http.client() as browser:
         refused = browser.get("/v1/session/oidc")
@@ -181,7 +181,7 @@ def test_a_provider_that_is_away_is_a_clear_error(tmp_path: Path) -> None:
         assert "does not respond" in refused.json()["detail"]
 
 
-def test_without_a_provider_there_is_nothing_to_log_in_with(broker: Secured) -> None:
+def test_without_a_provider_there_is_no_login(broker: Secured) -> None:
     with served(broker) as http, http.client() as browser:
         assert browser.get("/v1/session").json()["login_url"] is None
         assert browser.get("/v1/session/oidc").status_code == 404

@@ -1,4 +1,4 @@
-"""OpenID Connect: what is sent to the provider, and what is believed of its answers."""
+"""OpenID Connect: requests to the provider, and validation of its responses."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_no_two_attempts_share_anything() -> None:
         (b'{"issuer": "x"}', "not valid"),
     ],
 )
-def test_a_discovery_document_that_is_refused(document: bytes, why: str) -> None:
+def test_an_invalid_discovery_document_is_refused(document: bytes, why: str) -> None:
     with pytest.raises(LoginFailed, match=why):
         read_metadata(document, ISSUER)
 
@@ -96,7 +96,7 @@ def test_a_discovery_document_that_is_refused(document: bytes, why: str) -> None
         ("ftp://127.0.0.1/", False),
     ],
 )
-def test_plain_http_is_for_this_machine_alone(address: str, *, expected: bool) -> None:
+def test_plain_http_is_allowed_for_localhost_only(address: str, *, expected: bool) -> None:
     assert is_trusted(address) is expected
 
 
@@ -110,12 +110,12 @@ def test_plain_http_is_for_this_machine_alone(address: str, *, expected: bool) -
         ({"nonce": "n", "sub": 5}, "subject"),
     ],
 )
-def test_an_id_token_that_is_not_for_this_login(claims: dict[str, Any], why: str) -> None:
+def test_an_id_token_of_another_login_is_refused(claims: dict[str, Any], why: str) -> None:
     with pytest.raises(LoginFailed, match=why):
         check_id_token(claims, "n", "ottla")
 
 
-def test_an_id_token_for_this_login() -> None:
+def test_an_id_token_of_this_login_is_accepted() -> None:
     check_id_token({"sub": "1", "nonce": "n", "azp": "ottla"}, "n", "ottla")
     check_id_token({"sub": "1"}, None, "ottla")
 
@@ -135,7 +135,7 @@ def test_a_logout_token_ends_a_session_or_all_of_a_subject() -> None:
         {"events": LOGOUT, "sub": 1},
     ],
 )
-def test_what_is_not_a_logout_token(claims: dict[str, Any]) -> None:
+def test_an_invalid_logout_token_is_refused(claims: dict[str, Any]) -> None:
     with pytest.raises(LoginFailed, match="logout token"):
         read_logout(claims)
 
@@ -158,6 +158,6 @@ def test_a_provider_need_not_have_a_logout_page() -> None:
         ),
     ],
 )
-def test_settings_that_do_not_fit_together(given: dict[str, Any], why: str) -> None:
+def test_contradictory_settings_are_refused(given: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         SecurityConfig(**given)

@@ -65,7 +65,7 @@ def test_confluent_kafka_writes_and_reads(broker: Secured, protocol: str, mechan
         consumer.close()
 
 
-def test_confluent_kafka_is_told_what_it_may_not_read(guarded: Secured) -> None:
+def test_confluent_kafka_gets_an_authorization_error(guarded: Secured) -> None:
     with guarded.admin() as admin:
         admin.create_topic("unreadable")
         admin.create_acls(
@@ -83,7 +83,7 @@ def test_confluent_kafka_is_told_what_it_may_not_read(guarded: Secured) -> None:
 
 
 def told(config: dict[str, Any]) -> list[int]:
-    """The errors that a client is told of when it tries to connect."""
+    """The connection errors reported to a client."""
     errors: list[int] = []
     producer = Producer(config | {"error_cb": lambda error: errors.append(error.code())})
     deadline_s = time.monotonic() + PATIENCE_S
@@ -92,7 +92,7 @@ def told(config: dict[str, Any]) -> list[int]:
     return errors
 
 
-def test_confluent_kafka_is_told_of_a_wrong_password(broker: Secured) -> None:
+def test_confluent_kafka_gets_an_authentication_error(broker: Secured) -> None:
     for mechanism in ("PLAIN", "SCRAM-SHA-512"):
         assert KafkaError._AUTHENTICATION in told(librdkafka(broker, "SASL_SSL", mechanism, "wrong"))
 

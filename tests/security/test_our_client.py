@@ -1,4 +1,4 @@
-"""Our own client through every listener and mechanism."""
+"""Ottla's client with every listener and mechanism."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_user_logs_in(broker: Secured, protocol: str, mechanism: str) -> None:
     assert topics(broker, protocol, security) is not None
 
 
-def test_plain_text_and_tls_need_no_login(broker: Secured) -> None:
+def test_plaintext_and_tls_listeners_need_no_login(broker: Secured) -> None:
     assert topics(broker, "PLAINTEXT", None) is not None
     assert topics(broker, "SSL", Security(tls=True, ca_file=str(broker.authority.cert))) is not None
 
@@ -43,7 +43,7 @@ def test_a_wrong_password_is_refused(broker: Secured, mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_user_whom_nobody_knows_is_refused_in_the_same_words(broker: Secured, mechanism: str) -> None:
+def test_an_unknown_user_gets_the_same_error(broker: Secured, mechanism: str) -> None:
     refusals = []
     for user in ("ann", "nobody"):
         wrong = Security(mechanism=mechanism, username=user, password="wrong")  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def test_a_user_whom_nobody_knows_is_refused_in_the_same_words(broker: Secured, 
     assert refusals[0] == refusals[1]
 
 
-def test_who_does_not_log_in_is_not_served(broker: Secured) -> None:
+def test_unauthenticated_clients_are_not_served(broker: Secured) -> None:
     with pytest.raises(ClientError):
         topics(broker, "SASL_PLAINTEXT", None)
 

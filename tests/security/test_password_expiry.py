@@ -61,7 +61,7 @@ def expire(guarded: Secured, user: str = "ann") -> None:
         admin.set_password_expiry(user, now_ms() - 1)
 
 
-def test_a_login_with_an_expired_password_is_refused_and_told_why(guarded: Secured) -> None:
+def test_a_login_with_an_expired_password_is_refused_with_the_reason(guarded: Secured) -> None:
     expire(guarded)
     with RawClient(guarded.address("SASL_PLAINTEXT")) as client:
         answer = log_in(client, "ann")
@@ -71,7 +71,7 @@ def test_a_login_with_an_expired_password_is_refused_and_told_why(guarded: Secur
     assert "expired at" in guarded.audit()[-1]["reason"]
 
 
-def test_who_does_not_know_the_password_is_not_told_that_it_expired(guarded: Secured) -> None:
+def test_a_wrong_password_does_not_reveal_its_expiry(guarded: Secured) -> None:
     expire(guarded)
     with RawClient(guarded.address("SASL_PLAINTEXT")) as client:
         answer = log_in(client, "ann", "wrong")
@@ -79,7 +79,7 @@ def test_who_does_not_know_the_password_is_not_told_that_it_expired(guarded: Sec
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_our_client_shows_that_the_password_expired(guarded: Secured, mechanism: str) -> None:
+def test_our_client_reports_an_expired_password(guarded: Secured, mechanism: str) -> None:
     expire(guarded)
     security = guarded.login("ann", mechanism)
     why = "password of user 'ann' expired at"
@@ -102,7 +102,7 @@ def test_open_connections_end_when_the_password_is_expired(guarded: Secured, ann
         ann.receive_frame()
 
 
-def test_a_fetch_that_waits_gets_nothing_after_the_password_expired(guarded: Secured, ann: RawClient) -> None:
+def test_a_waiting_fetch_gets_nothing_after_the_password_expired(guarded: Secured, ann: RawClient) -> None:
     with guarded.admin() as admin:
         admin.create_topic("t")
         admin.create_acls([Acl("User:ann", AclOperation.ALL, ResourceType.TOPIC, "t")])
@@ -177,7 +177,7 @@ def test_an_expired_admin_gets_in_again_through_the_data_folder(tmp_path: Path) 
         assert admin.list_users()["admin"][0].expires_ms is None
 
 
-def test_the_configured_age_limits_what_may_be_asked_for() -> None:
+def test_the_configured_maximum_age_limits_expiries() -> None:
     config = SecurityConfig(password_max_age_ms=1000)
     assert expiry(config, -1, now_ms=5000) == 6000
     assert expiry(config, 5500, now_ms=5000) == 5500

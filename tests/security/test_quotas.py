@@ -1,4 +1,4 @@
-"""Quotas: who is bound by which, how long they wait, and that nobody else does."""
+"""Quotas: which one applies, throttle times, and unaffected other clients."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ USER, CLIENT, IP = QuotaEntityType.USER, QuotaEntityType.CLIENT_ID, QuotaEntityT
 RATE = "producer_byte_rate"
 
 
-# How long
+# Throttle times
 
 
-def test_a_seconds_worth_may_come_at_once() -> None:
+def test_a_burst_of_one_second_is_allowed() -> None:
     bucket = Bucket()
     assert bucket.add(100, rate=100, now_s=0) == 0
     assert bucket.add(50, rate=100, now_s=0) == 0.5
@@ -37,7 +37,7 @@ def test_a_seconds_worth_may_come_at_once() -> None:
     assert bucket.add(100, rate=100, now_s=100) == 0
 
 
-def test_who_keeps_to_the_rate_never_waits() -> None:
+def test_a_client_within_its_rate_is_never_throttled() -> None:
     bucket = Bucket()
     assert all(bucket.add(10, rate=100, now_s=step / 10) == 0 for step in range(100))
 
@@ -53,11 +53,11 @@ def test_new_connections_by_address() -> None:
     assert rates.admits("a", 10)
 
 
-# Whom
+# Precedence
 
 
 def bound(*entities: dict[QuotaEntityType, str | None], user: str = "ann", client: str = "app") -> float | None:
-    """The rate that counts, where each quota is as much as its place in the list."""
+    """The effective rate; each quota equals its index in the list."""
     quotas = {
         QuotaEntity.of(parts): Quota(QuotaEntity.of(parts), {RATE: float(number)})
         for number, parts in enumerate(entities, 1)
@@ -83,7 +83,7 @@ def test_the_most_specific_quota_counts() -> None:
     assert bound({USER: "bob"}) is None
 
 
-def test_a_default_is_for_each_by_itself_and_a_quota_is_shared() -> None:
+def test_a_default_quota_is_per_client_and_an_explicit_one_is_shared() -> None:
     for_each = QuotaEntity.of({USER: None})
     quotas = {for_each: Quota(for_each, {RATE: 100.0})}
     known = Quotas(lambda: quotas)
@@ -96,7 +96,7 @@ def test_a_default_is_for_each_by_itself_and_a_quota_is_shared() -> None:
     assert again.bucket is ann.bucket
 
 
-# For real
+# With a broker
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def produce(size: int) -> ProduceRequest:
     return ProduceRequest(acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=(part,)),))
 
 
-def test_a_producer_that_is_too_fast_is_told_and_not_read_from(broker: ottla.Broker) -> None:
+def test_a_producer_over_quota_is_throttled_and_not_read_from(broker: ottla.Broker) -> None:
     with RawClient(broker.bootstrap_servers, client_id="fast") as fast, ottla.Admin(broker.bootstrap_servers) as admin:
         create_topic(fast, "t")
         admin.alter_quota({"client-id": "fast"}, {"producer_byte_rate": 100_000})
@@ -125,7 +125,7 @@ def test_a_producer_that_is_too_fast_is_told_and_not_read_from(broker: ottla.Bro
         assert fast.ask(produce(200_000), 12).throttle_time_ms == 0
 
 
-def test_a_consumer_that_is_too_fast_is_told(broker: ottla.Broker) -> None:
+def test_a_consumer_over_quota_is_throttled(broker: ottla.Broker) -> None:
     with RawClient(broker.bootstrap_servers, client_id="fast") as fast, ottla.Admin(broker.bootstrap_servers) as admin:
         create_topic(fast, "t")
         fast.ask(produce(120_000), 12)
@@ -135,14 +135,14 @@ def test_a_consumer_that_is_too_fast_is_told(broker: ottla.Broker) -> None:
         assert 150 <= fast.ask(wanted, 12).throttle_time_ms <= 260
 
 
-def test_a_share_of_the_brokers_time(broker: ottla.Broker) -> None:
+def test_request_percentage_quotas_throttle(broker: ottla.Broker) -> None:
     with RawClient(broker.bootstrap_servers, client_id="busy") as busy, ottla.Admin(broker.bootstrap_servers) as admin:
         create_topic(busy, "t")
         admin.alter_quota({"client-id": "busy"}, {"request_percentage": 0.0001})
         assert busy.ask(produce(100_000), 12).throttle_time_ms > 0
 
 
-def test_quotas_are_listed_and_gone_when_they_are_empty(broker: ottla.Broker) -> None:
+def test_quotas_are_listed_and_removed_when_empty(broker: ottla.Broker) -> None:
     with ottla.Admin(broker.bootstrap_servers) as admin:
         admin.alter_quota({"user": "ann", "client-id": None}, {"request_percentage": 50.0})
         assert admin.list_quotas() == [({"client-id": None, "user": "ann"}, {"request_percentage": 50.0})]
@@ -164,7 +164,7 @@ def test_quotas_are_listed_and_gone_when_they_are_empty(broker: ottla.Broker) ->
         ({"user": ""}, {"producer_byte_rate": 1.0}),
     ],
 )
-def test_a_quota_that_cannot_be_is_refused(
+def test_an_invalid_quota_is_refused(
     broker: ottla.Broker, entity: dict[str, str | None], limits: dict[str, float | None]
 ) -> None:
     with ottla.Admin(broker.bootstrap_servers) as admin, pytest.raises(BrokerError):
@@ -180,7 +180,7 @@ def is_let_in(broker: ottla.Broker) -> bool:
         return True
 
 
-def test_an_address_that_connects_too_often_is_kept_out() -> None:
+def test_an_address_over_its_connection_rate_is_refused() -> None:
     settings = Settings(net=NetConfig(port=0, max_connection_rate_per_address=3))
     with ottla.Broker(settings=settings) as broker:
         assert [is_let_in(broker) for _ in range(6)].count(False) > 0

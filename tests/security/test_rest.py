@@ -1,4 +1,4 @@
-"""REST: the same users and the same ACLs, through another door."""
+"""REST with the same users and ACLs as Kafka."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def allow(rest: Served, *needed: tuple[str, AclOperation, ResourceType, str]) ->
         assert set(admin.create_acls(Acl(f"User:{who}", *rest) for who, *rest in needed).values()) == {None}
 
 
-def test_nothing_is_told_to_whom_nobody_knows(rest: Served) -> None:
+def test_unauthenticated_requests_are_refused(rest: Served) -> None:
     with rest.client() as http:
         for path in ("/v1/topics", "/v1/groups", "/v1/broker", "/metrics", "/v1/users", "/api/v1/queues", "/v1/none"):
             answer = http.get(path)
@@ -93,7 +93,7 @@ def test_nothing_is_told_to_whom_nobody_knows(rest: Served) -> None:
             assert "Basic" in answer.headers["www-authenticate"]
 
 
-def test_the_console_health_and_the_description_are_open(rest: Served) -> None:
+def test_the_console_health_and_openapi_need_no_login(rest: Served) -> None:
     with rest.client() as http:
         for path in ("/", "/health", "/ready", "/v1/openapi.json", "/v1/session"):
             assert http.get(path).status_code == 200, path
@@ -133,7 +133,7 @@ def test_an_expired_token_is_refused(rest: Served) -> None:
         assert http.get("/v1/topics").status_code == 401
 
 
-def test_users_see_and_touch_only_what_acls_allow(rest: Served) -> None:
+def test_acls_apply_to_rest_requests(rest: Served) -> None:
     with rest.by("admin") as admin, rest.by("ann") as ann:
         for name in ("seen", "unseen"):
             assert admin.post("/v1/topics", json={"name": name}).status_code == 201
@@ -177,7 +177,7 @@ def test_users_and_acls_are_managed(rest: Served) -> None:
         with rest.client(auth=("zoe", "zoes")) as zoe:
             assert zoe.get("/v1/broker").status_code == 200
             assert http.put("/v1/users/zoe", json={"password": "other"}).status_code == 200
-            assert zoe.get("/v1/broker").status_code == 401  # though the old one was remembered to be right
+            assert zoe.get("/v1/broker").status_code == 401  # although the old one was cached as valid
         acl = {"principal": "User:zoe", "operation": "READ", "resource_type": "TOPIC", "resource_name": "zoes"}
         assert http.post("/v1/acls", json=acl).status_code == 201
         [listed] = http.get("/v1/acls", params={"principal": "User:zoe"}).json()["acls"]
@@ -187,7 +187,7 @@ def test_users_and_acls_are_managed(rest: Served) -> None:
         assert http.delete("/v1/users/zoe").status_code == 404
 
 
-def test_a_session_ends_with_the_password_it_was_begun_with(rest: Served) -> None:
+def test_a_session_ends_when_its_password_changes(rest: Served) -> None:
     with rest.by("admin") as http, rest.client() as browser:
         http.put("/v1/users/eve", json={"password": "first"})
         assert browser.post("/v1/session", json={"user": "eve", "password": "first"}).status_code == 201
@@ -196,7 +196,7 @@ def test_a_session_ends_with_the_password_it_was_begun_with(rest: Served) -> Non
         assert browser.get("/v1/broker").status_code == 401
 
 
-def test_queues_are_what_topics_of_their_names_are(rest: Served) -> None:
+def test_queues_use_the_acls_of_topics_with_their_names(rest: Served) -> None:
     with rest.by("admin") as admin, rest.by("bob") as bob:
         assert admin.post("/api/v1/queues", json={"name": "jobs"}).status_code == 201
         assert bob.get("/api/v1/queues/jobs").status_code == 403
@@ -207,7 +207,7 @@ def test_queues_are_what_topics_of_their_names_are(rest: Served) -> None:
         assert bob.delete("/api/v1/queues/jobs").status_code == 403
 
 
-def test_other_sites_are_kept_out_unless_named(rest: Served) -> None:
+def test_other_origins_are_refused_unless_configured(rest: Served) -> None:
     with rest.by("admin") as http:
         elsewhere = {"origin": "https://evil.example"}
         assert http.post("/v1/topics", json={"name": "evil"}, headers=elsewhere).status_code == 403
@@ -266,7 +266,7 @@ def test_a_certificate_logs_in_over_http(tmp_path: Path) -> None:
             assert stranger.get("/v1/topics").status_code == 401
 
 
-def test_where_http_requires_a_certificate_a_password_is_not_enough(tmp_path: Path) -> None:
+def test_if_http_requires_a_certificate_a_password_is_not_enough(tmp_path: Path) -> None:
     with secured(tmp_path) as broker, served(broker, tls=True, client_certificates="required") as http:
         with http.by("admin") as client, pytest.raises(httpx.TransportError):
             client.get("/v1/topics")

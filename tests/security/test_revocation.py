@@ -1,4 +1,4 @@
-"""Rights end when they are taken away: also those of requests that wait, and of connections that are open."""
+"""Revocation of rights also affects waiting requests and open connections."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def partition(guarded: Secured) -> Partition:
 
 
 def written(guarded: Secured) -> int:
-    """How many records there are, as the broker's own loop sees it."""
+    """The number of records, read on the broker's loop."""
 
     async def look() -> int:
         return partition(guarded).log.next_offset
@@ -92,7 +92,7 @@ def produce(guarded: Secured) -> None:
 
 
 @pytest.mark.parametrize("session_epoch", [-1, 0])
-def test_a_fetch_that_waits_gets_nothing_of_what_may_no_longer_be_read(
+def test_a_waiting_fetch_gets_nothing_after_read_is_revoked(
     guarded: Secured, ann: RawClient, session_epoch: int
 ) -> None:
     sent = ann.send(fetching(session_epoch), version=12)
@@ -104,9 +104,7 @@ def test_a_fetch_that_waits_gets_nothing_of_what_may_no_longer_be_read(
     assert [(one.error_code, bytes(one.records or b"")) for one in topic.partitions] == [(DENIED, b"")]
 
 
-def test_connections_of_a_deleted_user_are_closed_and_what_waits_on_them_gets_nothing(
-    guarded: Secured, ann: RawClient
-) -> None:
+def test_connections_of_a_deleted_user_are_closed_with_their_waiting_requests(guarded: Secured, ann: RawClient) -> None:
     with RawClient(guarded.address("SASL_PLAINTEXT"), patience_s=PATIENCE_S) as idle:
         log_in(idle, "ann")
         ann.send(fetching(), version=12)
@@ -119,7 +117,7 @@ def test_connections_of_a_deleted_user_are_closed_and_what_waits_on_them_gets_no
                 client.receive_frame()
 
 
-def test_a_deleted_user_asks_for_nothing_more(guarded: Secured, ann: RawClient) -> None:
+def test_requests_of_a_deleted_user_are_refused(guarded: Secured, ann: RawClient) -> None:
     with guarded.admin() as admin:
         admin.delete_user("ann")
     with pytest.raises((HungUpError, ConnectionError)):
@@ -165,8 +163,8 @@ def test_a_tail_of_a_deleted_user_ends(rest: Served) -> None:
         assert (name, told["status"]) == ("end", 401)
 
 
-def test_a_tail_ends_with_the_token_that_it_was_asked_for_with(rest: Served) -> None:
-    # Expired already, and let in because clocks may differ by half a minute.
+def test_a_tail_ends_when_its_token_expires(rest: Served) -> None:
+    # Already expired, but accepted within the allowed clock skew of half a minute.
     expires_s = time.time() - 28
     token = rest.broker.issuer.token("ann", exp=expires_s)
     with tailing(rest, headers={"authorization": f"Bearer {token}"}) as events:

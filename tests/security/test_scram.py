@@ -1,4 +1,4 @@
-"""SCRAM and PLAIN, from the broker's side: against the standards' own examples, our client, and nonsense."""
+"""SCRAM and PLAIN in the broker: RFC examples, our client, and malformed input."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_the_example_of_rfc_7677() -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_our_client_and_the_broker_understand_each_other(mechanism: str) -> None:
+def test_our_client_and_the_broker_are_compatible(mechanism: str) -> None:
     assert log_in(ClientScram(mechanism, "ann", "ann-secret"), Scram(mechanism, find, DECOYS)).user == "ann"  # type: ignore[union-attr]
 
 
 @given(NAMES, NAMES)
-def test_any_name_and_any_password(user: str, password: str) -> None:
+def test_any_user_name_and_password_works(user: str, password: str) -> None:
     verifier = make_verifier("SCRAM-SHA-256", password)
     step = log_in(ClientScram("SCRAM-SHA-256", user, password), Scram("SCRAM-SHA-256", lambda *_: verifier, DECOYS))
     assert isinstance(step, LoggedIn)
@@ -82,7 +82,7 @@ def test_a_wrong_password_fails_with_the_proof_and_not_before(mechanism: str, us
         server.take(final)
 
 
-def test_somebody_who_does_not_exist_has_the_same_salt_every_time() -> None:
+def test_an_unknown_user_always_has_the_same_salt() -> None:
     salts = {Scram("SCRAM-SHA-256", find, DECOYS, "n").take(b"n,,n=nobody,r=x").message for _ in range(3)}
     assert len(salts) == 1
     assert Scram("SCRAM-SHA-256", find, DECOYS, "n").take(b"n,,n=other,r=x").message not in salts
@@ -133,7 +133,7 @@ def begun() -> tuple[Scram, bytes]:
     return server, final
 
 
-def test_a_proof_is_good_for_one_exchange() -> None:
+def test_a_proof_is_valid_for_one_exchange() -> None:
     _, final = begun()
     other, _ = begun()
     with pytest.raises(LoginFailed):
@@ -154,13 +154,13 @@ def test_a_changed_byte_of_the_proof_is_noticed(at: int, by: int) -> None:
     [b"", b"n,,", b"p=tls-unique,,n=ann,r=x", b"n,a=bob,n=ann,r=x", b"n,,n==ann,r=x", b"n,,r=x,n=ann", b"\xff",
      b"n,,n=ann,r=", b"n,,n=,r=x", b"n,,m=ext,n=ann,r=x", b"n,,n=ann,r=x,tokenauth=true"],
 )  # fmt: skip
-def test_a_first_message_that_is_none(message: bytes) -> None:
+def test_an_invalid_first_message_is_refused(message: bytes) -> None:
     with pytest.raises(LoginFailed):
         Scram("SCRAM-SHA-256", find, DECOYS).take(message)
 
 
 @given(st.lists(st.binary(max_size=300), max_size=4))
-def test_nonsense_is_refused_and_breaks_nothing(messages: list[bytes]) -> None:
+def test_random_messages_are_refused(messages: list[bytes]) -> None:
     scram = Scram("SCRAM-SHA-512", find, DECOYS)
     for message in messages:
         with suppress(LoginFailed):
@@ -168,7 +168,7 @@ def test_nonsense_is_refused_and_breaks_nothing(messages: list[bytes]) -> None:
 
 
 @given(st.from_regex(rb"[nyp],(a=[a-z]*)?,n=[a-z=,]*,r=[a-z,=]*", fullmatch=True))
-def test_what_nearly_is_a_message_breaks_nothing(message: bytes) -> None:
+def test_almost_valid_messages_are_refused(message: bytes) -> None:
     with suppress(LoginFailed):
         assert isinstance(Scram("SCRAM-SHA-512", find, DECOYS).take(message), Challenge)
 
@@ -184,7 +184,7 @@ def test_plain_is_checked_against_the_verifiers() -> None:
             log_in(ClientPlain(user, password), Plain(passwords))
 
 
-def test_what_was_right_is_remembered_until_the_verifier_changes() -> None:
+def test_a_valid_password_is_cached_until_the_verifier_changes() -> None:
     held = dict(KNOWN)
     passwords = Passwords(lambda user, mechanism: held.get((user, mechanism)), DECOYS, lambda: 0)
     assert not passwords.is_remembered("ann", "ann-secret")
@@ -199,7 +199,7 @@ def test_what_was_right_is_remembered_until_the_verifier_changes() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_nonsense_in_plain_is_refused(message: bytes) -> None:
+def test_malformed_plain_messages_are_refused(message: bytes) -> None:
     try:
         user, password = parse(message)
     except LoginFailed:

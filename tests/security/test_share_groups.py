@@ -1,4 +1,4 @@
-"""What users see of share groups that read topics which they may not describe."""
+"""Authorization of share groups with hidden topics."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_offsets_of_all_topics_leave_out_the_hidden_ones(ann: RawClient) -> None
     assert set(offsets(ann)) == {"seen"}
 
 
-def test_offsets_of_a_hidden_topic_are_refused_like_those_of_one_that_does_not_exist(ann: RawClient) -> None:
+def test_offsets_of_a_hidden_topic_are_refused_like_those_of_a_missing_one(ann: RawClient) -> None:
     found = offsets(ann, "hidden", "nothing", "seen")
     assert found["hidden"] == found["nothing"]
     assert found["hidden"][0][0] == DENIED

@@ -1,4 +1,4 @@
-"""TLS: who is trusted, what is spoken, and certificates that change while the broker runs."""
+"""TLS: trust, protocol versions, and certificate reload."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE_S = 10
 
 
 def handshake(address: str, context: ssl.SSLContext, name: str = "localhost") -> dict[str, Any]:
-    """The certificate that the broker shows."""
+    """The certificate presented by the broker."""
     host, _, port = address.rpartition(":")
     plain = socket.create_connection((host, int(port)), PATIENCE_S)
     with plain, context.wrap_socket(plain, server_hostname=name) as tls:
@@ -49,12 +49,12 @@ def test_a_client_that_trusts_another_authority_does_not_connect(broker: Secured
         topics(broker.address("SSL"), Security(tls=True, ca_file=str(other.cert)))
 
 
-def test_a_client_that_looks_for_another_host_does_not_connect(broker: Secured) -> None:
+def test_a_client_that_expects_another_host_does_not_connect(broker: Secured) -> None:
     with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
         handshake(broker.address("SSL"), trusting(broker.authority), "kafka.example")
 
 
-def test_plain_text_on_a_tls_port_is_hung_up_on_and_counted(tmp_path: Path) -> None:
+def test_plaintext_on_a_tls_port_is_closed_and_counted(tmp_path: Path) -> None:
     # A separate broker: another may not have seen the end of an earlier test's handshake yet.
     with secured(tmp_path) as broker:
         [port] = [one for one in broker.embedded.broker.listener.ports if one.config.protocol == "SSL"]
@@ -68,7 +68,7 @@ def test_plain_text_on_a_tls_port_is_hung_up_on_and_counted(tmp_path: Path) -> N
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
-def test_old_versions_of_tls_are_not_spoken(broker: Secured, version: ssl.TLSVersion) -> None:
+def test_old_tls_versions_are_refused(broker: Secured, version: ssl.TLSVersion) -> None:
     context = trusting(broker.authority)
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1
@@ -77,14 +77,14 @@ def test_old_versions_of_tls_are_not_spoken(broker: Secured, version: ssl.TLSVer
         handshake(broker.address("SSL"), context)
 
 
-def test_tls_1_2_and_1_3_are_spoken(broker: Secured) -> None:
+def test_tls_1_2_and_1_3_are_supported(broker: Secured) -> None:
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         context = trusting(broker.authority)
         context.maximum_version = context.minimum_version = version
         assert handshake(broker.address("SSL"), context)
 
 
-def test_only_1_3_where_only_that_is_asked_for(tmp_path: Path) -> None:
+def test_tls_1_3_can_be_required(tmp_path: Path) -> None:
     with secured(tmp_path, tls_min_version="TLSv1.3") as broker:
         context = trusting(broker.authority)
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -114,7 +114,7 @@ def test_a_certificate_of_another_authority_is_not_accepted(broker: Secured, tmp
         topics(broker.address("SSL"), security)
 
 
-def test_where_a_certificate_is_required_nobody_comes_in_without(tmp_path: Path) -> None:
+def test_a_required_client_certificate_is_enforced(tmp_path: Path) -> None:
     with secured(tmp_path, client_certificates="required", acls=True, super_users=("User:carl",)) as broker:
         trusted = {"tls": True, "ca_file": str(broker.authority.cert)}
         with pytest.raises(ClientError):
@@ -137,7 +137,7 @@ def until_shown(broker: Secured, authority: Authority, serial: str) -> None:
 
 
 def renewed(broker: Secured, other: Authority) -> str:
-    """Put a new certificate in the place of the old one; its number."""
+    """Replace the certificate; returns its serial number."""
     files = other.server()
     for mine, new in (("server.pem", files.cert), ("server.key", files.key)):
         target = broker.folder / mine
@@ -148,7 +148,7 @@ def renewed(broker: Secured, other: Authority) -> str:
     return text if len(text) % 2 == 0 else f"0{text}"
 
 
-def test_a_new_certificate_is_shown_without_a_restart(tmp_path: Path) -> None:
+def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path) -> None:
     with (
         secured(tmp_path) as broker,
         ottla.Admin(
@@ -160,7 +160,7 @@ def test_a_new_certificate_is_shown_without_a_restart(tmp_path: Path) -> None:
         (tmp_path / "new").mkdir()
         other = Authority(tmp_path / "new", "other")
         until_shown(broker, other, renewed(broker, other))
-        assert connected.list_topics() is not None  # who was connected stays so
+        assert connected.list_topics() is not None  # existing connections stay open
 
 
 def test_a_broken_certificate_file_changes_nothing(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_principal_can_come_from_a_subject_alternative_name(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_revoked_certificate_is_not_accepted_any_more(tmp_path: Path, version: ssl.TLSVersion) -> None:
+def test_a_revoked_certificate_is_refused(tmp_path: Path, version: ssl.TLSVersion) -> None:
     with secured(tmp_path, has_crl=True, client_certificates="required") as broker:
         revoked, valid = (broker.authority.client(user) for user in ("carl", "ann"))
         context = trusting(broker.authority)
@@ -216,13 +216,13 @@ def test_a_revoked_certificate_is_not_accepted_any_more(tmp_path: Path, version:
                 topics(broker.address("SSL"), by_certificate(broker, revoked))
             except ClientError:
                 break
-        with pytest.raises((ssl.SSLError, ConnectionError)):  # nor does an earlier session help
+        with pytest.raises((ssl.SSLError, ConnectionError)):  # TLS session resumption does not help
             asked(broker, context, session)
         assert topics(broker.address("SSL"), by_certificate(broker, valid)) == []
 
 
 def asked(broker: Secured, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> ssl.SSLSession | None:
-    """Have a request answered; the session, for another connection to resume."""
+    """Send a request; returns the TLS session for resumption."""
     host, _, port = broker.address("SSL").rpartition(":")
     plain = socket.create_connection((host, int(port)), PATIENCE_S)
     with plain, context.wrap_socket(plain, server_hostname="localhost", session=session) as tls:

@@ -1,4 +1,4 @@
-"""Tokens: signed by whom, for whom, and until when."""
+"""Tokens: signatures, claims, expiry, keys."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tokens(issuer: Issuer) -> Tokens:
     return Tokens(RULES, KeySource(str(issuer.jwks)), lambda: NOW_S)
 
 
-def test_a_good_token(issuer: Issuer, tokens: Tokens) -> None:
+def test_a_valid_token_is_accepted(issuer: Issuer, tokens: Tokens) -> None:
     assert tokens.check(issuer.token("ann", **TIMES)) == ("ann", NOW_S + 60, ())
     assert tokens.check(issuer.token("ann", aud=["other", AUDIENCE], **TIMES)).user == "ann"
 
@@ -75,19 +75,21 @@ def test_a_good_token(issuer: Issuer, tokens: Tokens) -> None:
         ({"sub": 5}, "has no claim"),
     ],
 )
-def test_a_token_that_says_the_wrong_thing(issuer: Issuer, tokens: Tokens, changes: dict[str, Any], why: str) -> None:
+def test_a_token_with_invalid_claims_is_refused(
+    issuer: Issuer, tokens: Tokens, changes: dict[str, Any], why: str
+) -> None:
     with pytest.raises(LoginFailed, match=why):
         tokens.check(issuer.token("ann", **(TIMES | changes)))
 
 
-def test_clocks_may_be_a_little_apart() -> None:
+def test_a_small_clock_skew_is_allowed() -> None:
     claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": NOW_S}
     assert check_claims(claims, RULES, NOW_S + 30).user == "ann"
     with pytest.raises(LoginFailed):
         check_claims(claims, RULES, NOW_S + 31)
 
 
-def test_a_token_of_somebody_elses_key(issuer: Issuer, tokens: Tokens, tmp_path: Path) -> None:
+def test_a_token_signed_by_another_key_is_refused(issuer: Issuer, tokens: Tokens, tmp_path: Path) -> None:
     other = Issuer(tmp_path)
     for head in ({}, {"kid": "unknown"}):
         with pytest.raises(LoginFailed, match="does not match any key"):
@@ -97,12 +99,12 @@ def test_a_token_of_somebody_elses_key(issuer: Issuer, tokens: Tokens, tmp_path:
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "", "HS256", "RS255", "ES256", "EdDSA", "PS256", 5, None])
-def test_the_token_does_not_choose_how_it_is_checked(issuer: Issuer, tokens: Tokens, algorithm: object) -> None:
+def test_the_tokens_algorithm_header_is_not_trusted(issuer: Issuer, tokens: Tokens, algorithm: object) -> None:
     with pytest.raises(LoginFailed):
         tokens.check(issuer.token("ann", head={"alg": algorithm}, **TIMES))
 
 
-def test_a_public_key_is_no_shared_secret(issuer: Issuer, tokens: Tokens) -> None:
+def test_a_public_key_is_not_accepted_as_an_hmac_secret(issuer: Issuer, tokens: Tokens) -> None:
     head, claims = encoded(b'{"alg":"HS256","kid":"one"}'), encoded(json.dumps(issuer.claims(**TIMES)).encode())
     for secret in (issuer.jwks.read_bytes(), b""):
         signature = hmac.digest(secret, f"{head}.{claims}".encode(), hashlib.sha256)
@@ -113,19 +115,19 @@ def test_a_public_key_is_no_shared_secret(issuer: Issuer, tokens: Tokens) -> Non
         tokens.check(f"{unsigned}.{claims}.")
 
 
-def test_an_extension_that_is_not_known_is_not_passed_over(issuer: Issuer, tokens: Tokens) -> None:
+def test_an_unknown_critical_extension_is_refused(issuer: Issuer, tokens: Tokens) -> None:
     with pytest.raises(LoginFailed, match="extension"):
         tokens.check(issuer.token("ann", head={"crit": ["exp"]}, **TIMES))
 
 
-def test_what_is_signed_cannot_be_changed(issuer: Issuer, tokens: Tokens) -> None:
+def test_a_modified_token_is_refused(issuer: Issuer, tokens: Tokens) -> None:
     head, _, signature = issuer.token("ann", **TIMES).split(".")
     claims = encoded(json.dumps(issuer.claims("admin", **TIMES)).encode())
     with pytest.raises(LoginFailed, match="does not match any key"):
         tokens.check(f"{head}.{claims}.{signature}")
 
 
-def test_other_kinds_of_keys() -> None:
+def test_other_key_types_are_supported() -> None:
     signed = b"head.claims"
     curve = ec.generate_private_key(ec.SECP256R1())
     edwards = ed25519.Ed25519PrivateKey.generate()
@@ -166,7 +168,7 @@ def test_new_keys_in_the_file_are_used(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=200))
-def test_nonsense_is_no_token(text: str) -> None:
+def test_malformed_tokens_are_refused(text: str) -> None:
     tokens = Tokens(RULES, lambda: pytest.fail("it is not even looked at"), lambda: NOW_S)
     try:
         tokens.check(text)
@@ -188,7 +190,7 @@ def test_nonsense_is_no_token(text: str) -> None:
         ),
     )
 )
-def test_strange_claims_are_refused(claims: dict[str, Any]) -> None:
+def test_malformed_claims_are_refused(claims: dict[str, Any]) -> None:
     with pytest.raises(LoginFailed):
         check_claims(claims, RULES, NOW_S)
 
@@ -206,7 +208,7 @@ def test_the_exchange(issuer: Issuer, tokens: Tokens) -> None:
         assert OAuthBearer(tokens).take(message) == LoggedIn("ann", expires_s=NOW_S + 60)
 
 
-def test_a_refusal_is_said_and_acknowledged(issuer: Issuer, tokens: Tokens) -> None:
+def test_an_error_is_sent_and_acknowledged(issuer: Issuer, tokens: Tokens) -> None:
     for message in (bearer(issuer.token("ann", exp=1)), bearer(issuer.token("ann", **TIMES), "n,a=bob,")):
         exchange = OAuthBearer(tokens)
         assert exchange.take(message) == Challenge(b'{"status":"invalid_token"}')
@@ -215,14 +217,14 @@ def test_a_refusal_is_said_and_acknowledged(issuer: Issuer, tokens: Tokens) -> N
 
 
 @given(st.binary(max_size=300))
-def test_nonsense_is_no_exchange(message: bytes) -> None:
+def test_malformed_exchanges_are_refused(message: bytes) -> None:
     tokens = Tokens(RULES, lambda: pytest.fail("it is not even looked at"), lambda: NOW_S)
     with pytest.raises(LoginFailed):
         OAuthBearer(tokens).take(message)
 
 
 class _KeyServer:
-    """Serves what `document` is over https, and counts how often it was asked."""
+    """Serves `document` over https, and counts requests."""
 
     def __init__(self, folder: Path) -> None:
         self.document = b""
@@ -264,7 +266,7 @@ def key_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Key
     server.close()
 
 
-def test_keys_at_an_address_are_asked_for_now_and_then(issuer: Issuer, key_server: _KeyServer) -> None:
+def test_keys_of_a_jwks_address_are_refreshed_periodically(issuer: Issuer, key_server: _KeyServer) -> None:
     time_s = 0.0
     tokens = Tokens(RULES, KeySource(key_server.url, lambda: time_s), lambda: NOW_S)
     token = issuer.token("ann", **TIMES)
@@ -273,11 +275,11 @@ def test_keys_at_an_address_are_asked_for_now_and_then(issuer: Issuer, key_serve
     assert key_server.asked == 1
     time_s = 301.0
     key_server.document = b""
-    assert tokens.check(token).user == "ann", "what is known holds while the address does not answer"
+    assert tokens.check(token).user == "ann", "known keys stay valid while the address is unreachable"
     assert key_server.asked == 2
 
 
-def test_without_keys_from_an_address_nobody_gets_in_until_it_answers(issuer: Issuer, key_server: _KeyServer) -> None:
+def test_logins_fail_until_the_jwks_address_answers(issuer: Issuer, key_server: _KeyServer) -> None:
     time_s = 0.0
     tokens = Tokens(RULES, KeySource(key_server.url, lambda: time_s), lambda: NOW_S)
     token = issuer.token("ann", **TIMES)
@@ -290,7 +292,7 @@ def test_without_keys_from_an_address_nobody_gets_in_until_it_answers(issuer: Is
     assert tokens.check(token).user == "ann"
 
 
-def test_keys_from_an_address_that_cannot_prove_its_name_are_not_taken(
+def test_keys_of_an_address_with_an_untrusted_certificate_are_refused(
     issuer: Issuer, key_server: _KeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
@@ -339,7 +341,7 @@ def test_a_redirect_of_the_jwks_address_is_not_followed(monkeypatch: pytest.Monk
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            # As if it were https: a certificate makes no difference here.
+            # As if it were https: the certificate does not matter here.
             monkeypatch.setattr(KeySource, "_is_address", True)
             with pytest.raises(LoginFailed):
                 KeySource(f"http://127.0.0.1:{server.server_port}/jwks")()

@@ -42,7 +42,7 @@ class Issuer:
         return {name: value for name, value in claims.items() if value is not None}
 
     def token(self, user: str = "ann", *, head: dict[str, Any] | None = None, **changes: Any) -> str:
-        """A change to None leaves a claim out."""
+        """A change to None omits a claim."""
         header = {"alg": "RS256", "kid": self._kid, "typ": "JWT"} | (head or {})
         signed = ".".join(encoded(json.dumps(part).encode()) for part in (header, self.claims(user, **changes)))
         signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())

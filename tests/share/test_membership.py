@@ -1,4 +1,4 @@
-"""Members of share groups, their sessions, and what is written of them."""
+"""Members of share groups, their sessions, and their records."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def partitions(heard: Heard) -> tuple[int, ...] | None:
     return None if assignment is None else assignment.topic_partitions[0].partitions
 
 
-def test_members_come_and_go_and_the_others_hear_of_it_with_their_next_heartbeat() -> None:
+def test_members_join_and_leave_and_others_learn_with_their_next_heartbeat() -> None:
     heard = beat(ShareGroup(id="g"), "ann", 0, ("orders",))
     assert (heard.response.member_epoch, partitions(heard)) == (1, (0, 1))
     group = joined(heard.group, "bob")
     heard = beat(group, "ann", 1)
     assert (heard.response.member_epoch, partitions(heard)) == (2, (0,))
-    # The answer was lost: it comes with the epoch before.
+    # The response was lost: the member sends its previous epoch.
     assert beat(heard.group, "ann", 1).response.member_epoch == 2
     left = beat(heard.group, "bob", -1)
     assert left.response.member_epoch == -1
@@ -65,7 +65,7 @@ def test_members_come_and_go_and_the_others_hear_of_it_with_their_next_heartbeat
     assert beat(left.group, "ann", -1).group.state == "Empty"
 
 
-def test_a_topic_that_grows_is_shared_out_anew() -> None:
+def test_added_partitions_are_assigned() -> None:
     group = joined(ShareGroup(id="g"), "ann")
     assert partitions(beat(group, "ann", 1)) is None
     grown = beat(group, "ann", 1, sizes={"orders": TopicSize(TOPIC_ID, 3)})
@@ -74,7 +74,7 @@ def test_a_topic_that_grows_is_shared_out_anew() -> None:
     assert group.uninitialized(None) == [(TOPIC_ID, 0, False), (TOPIC_ID, 1, False)]
 
 
-def test_heartbeats_that_cannot_be() -> None:
+def test_invalid_heartbeats_are_refused() -> None:
     group = joined(joined(ShareGroup(id="g"), "ann"), "bob")
     assert beat(group, "cyd", 0, ("orders",)).response.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert beat(ShareGroup(id="g"), "cyd", 0).response.error_code == ErrorCode.INVALID_REQUEST
@@ -82,7 +82,7 @@ def test_heartbeats_that_cannot_be() -> None:
     assert beat(group, "ann", 7).response.error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_everybody_has_something_and_everything_has_somebody() -> None:
+def test_every_member_has_partitions_and_every_partition_has_members() -> None:
     sizes = {f"t{n}": TopicSize(bytes([n]), 1 + n % 3) for n in range(6)}
     members = {f"m{n}": frozenset(sizes) for n in range(4)}
     assigned = assign(members, sizes)
@@ -93,7 +93,7 @@ def test_everybody_has_something_and_everything_has_somebody() -> None:
     assert assign({"m": frozenset({"gone"})}, {}) == {"m": {}}
 
 
-def test_a_group_is_what_was_written_of_it() -> None:
+def test_a_group_is_restored_from_its_records() -> None:
     first = ShareGroup(id="g")
     ann = joined(first, "ann")
     both = joined(ann, "bob")
@@ -112,7 +112,7 @@ def test_a_group_is_what_was_written_of_it() -> None:
     assert table.get("g") is None
 
 
-def test_a_session_ends_with_silence() -> None:
+def test_a_silent_members_session_expires() -> None:
     table = ShareGroups(MemoryBudget(1 << 20))
     table.heard_of("g", "ann", 0, 100)
     table.heard_of("g", "bob", 0, 100)
@@ -155,7 +155,7 @@ def test_a_share_session_is_counted_from_its_opening_to_its_end() -> None:
         session_key("g", None)
 
 
-def test_a_lost_connection_takes_its_sessions_with_it() -> None:
+def test_a_lost_connection_ends_its_sessions() -> None:
     sessions = Sessions(most=10)
     mine = sessions.fetching(KEY, 0, "mine")
     sessions.fetching(SessionKey("g", "bob"), 0, "other")
@@ -171,12 +171,12 @@ def test_a_lost_connection_takes_its_sessions_with_it() -> None:
     ("text", "age_ms"),
     [("by_duration:PT1H", 3_600_000), ("by_duration:P1DT0.5S", 86_400_500), ("by_duration:P", None), ("latest", None)],
 )
-def test_where_a_group_begins(text: str, age_ms: int | None) -> None:
+def test_the_start_offset_of_a_group_is_configurable(text: str, age_ms: int | None) -> None:
     assert reset_age_ms(text) == age_ms
     assert is_offset_reset(text) == (age_ms is not None or text == "latest")
 
 
-def test_what_a_group_sets_goes_before_what_holds_for_all() -> None:
+def test_group_configs_override_broker_defaults() -> None:
     config = ShareConfig(delivery_count_limit=7)
     settings = settings_of(config, {"share.record.lock.duration.ms": "500", "dead.letter.topic": "dead"})
     assert settings.limits == (500, 7, 2000, True)

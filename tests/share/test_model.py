@@ -1,4 +1,4 @@
-"""Random schedules of members, time, crashes and burials: every record ends once, and none is lost or held by two."""
+"""Model test of members, time, crashes and dead letters: every record ends once, none is lost or acquired twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
 
 class Written:
-    """What a crash leaves: a snapshot, and the changes since."""
+    """The state after a crash: a snapshot, and the changes since."""
 
     def __init__(self) -> None:
         self.start = 0
@@ -52,7 +52,7 @@ class ShareModel(RuleBasedStateMachine):
         self.partition = SharePartition(0)
         self.holder: dict[int, str] = {}
         self.counts: dict[int, int] = {}
-        """How often each record was delivered, as far as that was written down."""
+        """The persisted delivery count of each record."""
         self.lasting_counts: dict[int, int] = {}
         self.over: set[int] = set()
         self.highest_start = 0
@@ -62,7 +62,7 @@ class ShareModel(RuleBasedStateMachine):
         return self.log[-1].last + 1 if self.log else 0
 
     def _write(self, changes: list[Change]) -> None:
-        """As the broker does: first written, then applied."""
+        """Write first, then apply, as the broker does."""
         lasting = [change for change in changes if change.is_lasting]
         self.written.updates.append((self.partition.start_after(changes), lasting))
         self.partition.apply(changes)
@@ -107,8 +107,8 @@ class ShareModel(RuleBasedStateMachine):
         assert batch.is_data
         for offset in range(acquired.first, acquired.last + 1):
             assert batch.first <= offset <= batch.last
-            assert offset not in self.holder, "two would hold it"
-            assert offset not in self.over, "it is over and done with"
+            assert offset not in self.holder, "acquired by two members"
+            assert offset not in self.over, "already settled"
             assert batch.due_ms.get(offset, 0) <= self.now_ms, "it is not due"
             self.counts[offset] = self.counts.get(offset, 0) + 1
             assert acquired.deliveries == self.counts[offset] <= LIMITS.deliveries
@@ -164,7 +164,7 @@ class ShareModel(RuleBasedStateMachine):
     def crash(self) -> None:
         self.partition = self.written.restored()
         self.partition.move_start(self.log_start)
-        # Batches without data are found anew, and move it over them once more.
+        # Batches without data are found again, and the start moves over them again.
         self.highest_start = self.partition.start
         assert all(
             offset in self.over
@@ -185,7 +185,7 @@ class ShareModel(RuleBasedStateMachine):
             self.partition.move_start(self.log_start)
             self.holder = {offset: member for offset, member in self.holder.items() if offset >= self.partition.start}
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def the_start_only_moves_forward(self) -> None:
@@ -205,7 +205,7 @@ class ShareModel(RuleBasedStateMachine):
             assert held == {offset for offset, one in self.holder.items() if one == member}
 
     def teardown(self) -> None:
-        """Nothing is lost: whoever goes on long enough gets to see every record that is not over."""
+        """Nothing is lost: every unsettled record is delivered eventually."""
         self.now_ms += 10_000
         for _ in range(60):
             for member in MEMBERS:

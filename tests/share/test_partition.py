@@ -14,7 +14,7 @@ LIMITS = Limits(lock_ms=100, deliveries=2, in_flight=10)
 
 
 def filled(last: int = 9) -> SharePartition:
-    """With one batch from 0 on, all of it available."""
+    """A partition with one batch from offset 0, all records available."""
     partition = SharePartition(0)
     partition.look_at(0, 0, last)
     return partition
@@ -24,7 +24,7 @@ def taken(partition: SharePartition, first: int, last: int, member: str = "ann",
     return partition.acquire(first, last, member, 1000, LIMITS, now_ms)
 
 
-def test_what_is_free_again_comes_before_what_is_new() -> None:
+def test_released_records_come_before_new_ones() -> None:
     partition = filled()
     taken(partition, 0, 9)
     assert partition.wanted(20) == 10
@@ -33,7 +33,7 @@ def test_what_is_free_again_comes_before_what_is_new() -> None:
     assert taken(partition, 0, 9, "bob") == [Acquired(4, 5, 2)]
 
 
-def test_nothing_new_is_looked_at_while_the_window_is_full() -> None:
+def test_no_new_records_are_acquired_while_the_window_is_full() -> None:
     partition = filled()
     taken(partition, 0, 9)
     assert partition.wanted(10) is None
@@ -41,7 +41,7 @@ def test_nothing_new_is_looked_at_while_the_window_is_full() -> None:
     assert partition.wanted(10) == 10
 
 
-def test_the_start_moves_over_what_is_over_and_done_with() -> None:
+def test_the_start_offset_moves_past_settled_records() -> None:
     partition = filled()
     taken(partition, 0, 9)
     changes = [Change(0, 1, State.ACKNOWLEDGED, 1), Change(3, 3, State.ARCHIVED, 1), Change(2, 2, State.ARCHIVED, 1)]
@@ -52,7 +52,7 @@ def test_the_start_moves_over_what_is_over_and_done_with() -> None:
     assert (partition.start, partition.completed) == (4, 1)
 
 
-def test_a_lock_ends_at_its_time_unless_it_is_renewed() -> None:
+def test_a_lock_expires_unless_renewed() -> None:
     partition = filled()
     taken(partition, 0, 1)
     _, renewed = partition.acknowledge("ann", 1, 1, [Ack.RENEW], LIMITS)
@@ -64,7 +64,7 @@ def test_a_lock_ends_at_its_time_unless_it_is_renewed() -> None:
 
 
 @pytest.mark.parametrize(("has_letters", "end"), [(False, State.ARCHIVED), (True, State.DYING)])
-def test_what_is_delivered_too_often_or_rejected_is_given_up(has_letters: bool, end: State) -> None:  # noqa: FBT001
+def test_records_over_the_delivery_limit_or_rejected_are_archived(has_letters: bool, end: State) -> None:  # noqa: FBT001
     limits = LIMITS._replace(has_dead_letters=has_letters)
     partition = filled()
     taken(partition, 0, 1)
@@ -78,7 +78,7 @@ def test_what_is_delivered_too_often_or_rejected_is_given_up(has_letters: bool, 
     assert partition.start == 3
 
 
-def test_acknowledgements_that_cannot_be() -> None:
+def test_invalid_acknowledgements_are_refused() -> None:
     partition = filled()
     taken(partition, 0, 3)
     for first, last, kinds in [(1, 0, [1]), (0, 3, [1, 1]), (0, 0, [5]), (0, 0, [])]:
@@ -89,7 +89,7 @@ def test_acknowledgements_that_cannot_be() -> None:
             partition.acknowledge(member, first, last, [1], LIMITS)
 
 
-def test_what_is_delayed_is_looked_at_again_when_the_first_of_it_is_due() -> None:
+def test_delayed_records_are_scanned_again_when_the_first_is_due() -> None:
     partition = SharePartition(0)
     partition.look_at(0, 0, 3, [Delay(0, 500), Delay(1, 300)])
     assert taken(partition, 0, 3) == [Acquired(2, 3, 1)]
@@ -102,7 +102,7 @@ def test_what_is_delayed_is_looked_at_again_when_the_first_of_it_is_due() -> Non
     assert taken(partition, 0, 3, now_ms=300) == [Acquired(1, 1, 1)]
 
 
-def test_a_record_that_was_delayed_behind_others_is_found_before_them() -> None:
+def test_a_delayed_record_is_found_before_later_ones() -> None:
     partition = SharePartition(0)
     partition.look_at(0, 0, 0, [Delay(0, 50)])
     partition.look_at(1, 1, 5)
@@ -112,7 +112,7 @@ def test_a_record_that_was_delayed_behind_others_is_found_before_them() -> None:
     assert partition.wanted(10) == 0
 
 
-def test_too_many_delays_stop_the_looking_until_one_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_delayed_records_pause_the_scan_until_one_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MOST_DELAYED", 2)
     partition = SharePartition(0)
     for offset in range(0, 8, 4):
@@ -125,7 +125,7 @@ def test_too_many_delays_stop_the_looking_until_one_ends(monkeypatch: pytest.Mon
     assert partition.wanted(50) == 1
 
 
-def test_neighbours_that_are_delayed_are_kept_as_one_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_adjacent_delayed_records_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MOST_DELAYED", 4)
     partition = SharePartition(0)
     for offset in range(100):
@@ -136,7 +136,7 @@ def test_neighbours_that_are_delayed_are_kept_as_one_when_there_are_many(monkeyp
     assert partition.wanted(10) is not None
 
 
-def test_what_a_crash_forgets_is_looked_at_again() -> None:
+def test_unpersisted_state_is_scanned_again_after_a_crash() -> None:
     partition = SharePartition.restored(5, [Change(7, 8, State.ACKNOWLEDGED, 1), Change(10, 10, State.AVAILABLE, 2)])
     assert (partition.start, partition.end, partition.wanted(10)) == (5, 11, 5)
     partition.look_at(5, 4, 6)
@@ -155,7 +155,7 @@ def test_the_log_may_begin_later_and_end_sooner() -> None:
     assert partition.end == 5
 
 
-def test_what_compaction_has_taken_is_not_looked_for_for_ever() -> None:
+def test_compacted_records_are_not_scanned_forever() -> None:
     partition = filled()
     taken(partition, 0, 9)
     partition.apply([Change(2, 5, State.AVAILABLE, 1)])

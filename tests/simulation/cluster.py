@@ -1,12 +1,13 @@
-"""The nodes of one history: real brokers, each in a separate context, on simulated edges."""
+"""The nodes of one history: real brokers, each in a separate context, with simulated I/O."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
@@ -14,6 +15,8 @@ from ottla.broker.inherited import Inherited
 from ottla.broker.settings import Settings
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.replication.config import ReplicationConfig
+from ottla.dmqp.cluster_door import ClusterDoor
+from ottla.dmqp.config import DmqpConfig
 from ottla.net.config import NetConfig
 from ottla.storage.folder import folder_lock
 
@@ -40,7 +43,7 @@ PORT: Final = 9092
 
 
 class World:
-    """All that a history happens in."""
+    """The environment of a history."""
 
     def __init__(self, loop: SimLoop, network: Network, keeper: Keeper, chance: random.Random, root: Path) -> None:
         self.loop = loop
@@ -55,6 +58,8 @@ class World:
         """The topic of which records are deleted."""
         self.churn: Churn | None = None
         """The topic that is deleted and created again."""
+        self.has_queues = False
+        """Whether nodes serve DMQP."""
         self.settings = Settings()
 
     def party(self, name: str, host: str) -> Party:
@@ -119,6 +124,7 @@ class SimNode:
         self.folder = world.root / f"node-{node_id}"
         self.folder.mkdir()
         self.broker: Broker | None = None
+        self.queues: ClusterDoor | None = None
         self.is_up = False
         """It has joined the cluster, and neither left nor died since."""
         self.is_starting = False
@@ -135,7 +141,7 @@ class SimNode:
         self._boots = 0
 
     def start(self) -> None:
-        """A new process on what the disk kept; it is up some time later."""
+        """Start a new process on the disk's contents; it is up some time later."""
         self._generation += 1
         self.party = self.world.party(f"node-{self.id}.{self._generation}", self.host)
         self.party.drift, self.party.began_s = self.drift, self.world.loop.now_s
@@ -154,11 +160,14 @@ class SimNode:
             net=NetConfig(host=self.host, port=PORT),
         )
         store = self.store = SimStore(world.keeper, world.network, party)
-        self.broker = None
+        self.broker = self.queues = None
         try:
             broker = await world.loop.run_in_executor(None, lambda: Broker(settings, SimClock(), Inherited(store, ())))
             self.broker = broker
             await broker.start()
+            if world.has_queues:
+                self.queues = broker.shard_server = ClusterDoor(broker, DmqpConfig(host=self.host))
+                await self.queues.start()
         except Exception as failed:  # noqa: BLE001 - told as what it is
             self.problem = f"{type(failed).__name__}: {failed}"
             _logger.info("did not start: %s", self.problem, exc_info=failed)
@@ -170,20 +179,26 @@ class SimNode:
         world.loop.note("up", self.id)
 
     async def stop(self) -> None:
-        """In order; for as long as it takes."""
+        """Stop cleanly, however long it takes."""
         broker, party = self.broker, self.party
         if not self.is_up or broker is None:
             return
         self.is_up = False
-        stopping = self.world.loop.create_task(broker.stop(), context=party.context)
+        stopping = self.world.loop.create_task(self._stop(broker, self.queues), context=party.context)
         await asyncio.wait([stopping], timeout=60)
         if self.party is party:
             if not stopping.done():
                 self.problem = "did not stop within a minute"
             self.crash()
 
+    @staticmethod
+    async def _stop(broker: Broker, queues: ClusterDoor | None) -> None:
+        if queues is not None:
+            await queues.stop()
+        await broker.stop()
+
     def crash(self, *, with_machine: bool = False, loses_unsynced: bool = False) -> int:
-        """The process is gone; how many writes with it."""
+        """Kill the process; returns the number of lost writes."""
         if self.party.is_dead:
             return 0
         self.is_up = self.is_starting = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -120,7 +121,7 @@ class Network:
     # What faults do
 
     def forget(self, party: Party, *, tells_others: bool) -> None:
-        """Its process is gone; whether the others' connections are reset by its machine."""
+        """The process died; `resets` says whether its machine resets connections."""
         for key, server in list(self._servers.items()):
             if server.party is party and tells_others:
                 del self._servers[key]
@@ -140,7 +141,7 @@ class Network:
         self._transports.pop(transport, None)
 
     def reset_leftovers(self, host: str) -> None:
-        """A machine is up again, and knows nothing of connections of old."""
+        """A rebooted machine resets old connections."""
         for transport in list(self._transports):
             if transport.peername[0] == host and transport.peer.party.is_dead:
                 transport.lose_soon(ConnectionResetError(104, "reset"))
@@ -177,8 +178,41 @@ class Server:
         """At once."""
 
 
+class BoundSocket:
+    """As `socket.socket`, of which only the address counts."""
+
+    _ports = itertools.count(50_000)
+
+    def __init__(self, *_: Any) -> None:
+        self._address = "", 0
+
+    def setsockopt(self, *_: Any) -> None:
+        """Nothing depends on it."""
+
+    def bind(self, address: tuple[str, int]) -> None:
+        host, port = address
+        self._address = host, port or next(self._ports)
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._address
+
+    def close(self) -> None:
+        """It was never open."""
+
+
+class Sockets:
+    """What stands in for the module `socket` where one is bound before it is listened on."""
+
+    SOCK_STREAM = socket.SOCK_STREAM
+    AI_PASSIVE = socket.AI_PASSIVE
+    SOL_SOCKET = socket.SOL_SOCKET
+    SO_REUSEADDR = socket.SO_REUSEADDR
+    SO_KEEPALIVE = socket.SO_KEEPALIVE
+    socket = BoundSocket
+
+
 class Transport(asyncio.Transport):
-    """One end. What it writes arrives at the other end in order, some time later, if it arrives."""
+    """One end of a connection. Its writes arrive at the other end in order, after a delay, unless lost."""
 
     peer: Transport
 
@@ -201,7 +235,7 @@ class Transport(asyncio.Transport):
         self._in = network.link(peername[0], sockname[0])
         self._protocol: Any = None
         self._arriving: deque[bytes | None] = deque()
-        """From the peer: what was not given to the protocol yet; None is its end."""
+        """Data from the peer not yet given to the protocol; None is the end."""
         self._arrives_at: deque[float] = deque()
         self._last_arrival = 0.0
         self._sent_s = 0.0
@@ -287,7 +321,7 @@ class Transport(asyncio.Transport):
             self._loop.call_at(max(self._arrives_at[0], self._loop.now_s), self._arrive, context=_NOBODYS)
 
     def _arrive(self) -> None:
-        """In nobody's context: a network does not stop with a process."""
+        """In the context of no party: the network does not stop with a process."""
         self._is_coming = False
         if self._in.is_cut:
             self._in.stalled.append(self)
@@ -351,7 +385,7 @@ class Transport(asyncio.Transport):
         )
 
     def break_off(self) -> None:
-        """Both ends hear of it, and what was under way is lost."""
+        """Break the connection: both ends are notified, and data in flight is lost."""
         for end in (self, self.peer):
             end._arriving.clear()
             end._arrives_at.clear()

@@ -1,4 +1,4 @@
-"""What a history has for work, by its profile, and what must hold in the end."""
+"""The load of a history by profile, and its final checks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ottla.core.ids import TopicPartition
 from .churn import Churn
 from .grouping import ClassicMember, GroupLedger, ModernMember
 from .keys import CONFIGS, KeyLedger, KeyWriter, read_keys
+from .queues import Popper, Pusher, QueueLedger, expose
+from .queues import drain as drain_queue
 from .sharing import GROUP, ShareLedger, ShareMember, drain
 from .transacting import CommittedReader, Worker
 from .work import Job, Reader, Told, Writer, read_all
@@ -38,6 +40,7 @@ class Scene:
     factor = 3
     configs = _SAFE
     segment_bytes = 16 * 1024
+    has_queues = False
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -237,6 +240,37 @@ class Keys(Scene):
         return self.ledger.violations(logs)
 
 
+class Queues(Scene):
+    """A topic that is exposed over DMQP."""
+
+    has_queues = True
+
+    async def prepare(self, client: Client) -> None:
+        self.ledger = QueueLedger(self.told.topic)
+        await super().prepare(client)
+        await expose(self.world, self.told.topic)
+
+    def workers(self) -> Iterable[Job]:
+        yield Pusher(self.world, "p1", "10.0.1.2", self.ledger)
+        yield Pusher(self.world, "p2", "10.0.1.3", self.ledger)
+        yield Popper(self.world, "c1", "10.0.1.4", self.ledger)
+        yield Popper(self.world, "c2", "10.0.1.5", self.ledger)
+
+    @property
+    def acknowledged(self) -> int:
+        return len(self.ledger.acknowledged) if self.jobs else 0
+
+    async def wind_down(self) -> None:
+        pushers = [job for job in self.jobs if isinstance(job, Pusher)]
+        for pusher in pushers:
+            pusher.end()
+        await asyncio.wait([pusher.task for pusher in pushers if pusher.task is not None], timeout=30)
+        await drain_queue(self.ledger, 60)
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:  # noqa: ARG002
+        return self.ledger.violations() if not lost else list(self.ledger.problems)
+
+
 SCENES: Final[dict[str, type[Scene]]] = {
     "moves": Moves,
     "topics": Topics,
@@ -244,5 +278,6 @@ SCENES: Final[dict[str, type[Scene]]] = {
     "groups": Groups,
     "sharing": Sharing,
     "keys": Keys,
+    "queues": Queues,
     "everything": Topics,
 }

@@ -10,17 +10,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.administration import LocalAdministration, NewTopic
-from ottla.broker.batches.inflating import Inflating
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import all_static_settings
-from ottla.broker.coordinators.groups import GroupCoordinator
 from ottla.broker.coordinators.producer_ids import ProducerIds
 from ottla.broker.requests.dispatch import Dispatcher
 from ottla.broker.requests.fetch_sessions import FetchSessions
 from ottla.broker.security.security import Security
 from ottla.broker.topic_defaults import topic_defaults
 from ottla.broker.topic_limits import TopicLimits
-from ottla.broker.topics import INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE, Topics
+from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE, Topics
 from ottla.broker.topology import Alone
 from ottla.broker.upkeep.flusher import Flusher
 from ottla.broker.upkeep.maintenance import Maintenance
@@ -36,7 +34,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.broker.administration import Administration
+    from ottla.broker.batches.inflating import Inflating
     from ottla.broker.configs.topic_config import TopicConfig
+    from ottla.broker.coordinators.groups import GroupCoordinator
     from ottla.broker.coordinators.transactions import TransactionCoordinator
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
@@ -109,8 +109,6 @@ class Broker:
         self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
-        self.inflating = Inflating(settings.broker)
-        self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
         """Held while segments are rewritten: one log at a time."""
         self.maintenance = Maintenance(self)
@@ -184,7 +182,24 @@ class Broker:
 
         return KeyRotation(self)
 
-    # Imported on first use, to keep the start fast.
+    # Imported on first use, to keep the start fast; `Dispatcher.load_all` imports them when the broker is ready.
+
+    @cached_property
+    def groups(self) -> GroupCoordinator:
+        from ottla.broker.coordinators.groups import GroupCoordinator
+
+        return GroupCoordinator(self, self.settings.groups)
+
+    @property
+    def has_had_groups(self) -> bool:
+        """Whether there may be any."""
+        return "groups" in self.__dict__
+
+    @cached_property
+    def inflating(self) -> Inflating:
+        from ottla.broker.batches.inflating import Inflating
+
+        return Inflating(self.config)
 
     @cached_property
     def transactions(self) -> TransactionCoordinator:
@@ -245,7 +260,8 @@ class Broker:
             self._following.start()
         if self.replication is not None:
             await self.replication.start()
-        self.groups.start()
+        if self.cluster is not None or CONSUMER_OFFSETS in self.topics.by_name:
+            self.groups.start()
         if SHARE_GROUP_STATE in self.topics.by_name:
             self.share.start()
         if self.cluster is not None or TRANSACTION_STATE in self.topics.by_name:
@@ -290,7 +306,8 @@ class Broker:
         if self.replication is not None:
             await self.replication.stop()
         self.listener.drain()
-        self.groups.stop()
+        if self.has_had_groups:
+            self.groups.stop()
         if self.has_shared:
             await self.share.stop()
         for partition in self.topics.open_partitions():
@@ -361,7 +378,8 @@ class Broker:
         self.maintenance.remove(folders)
         if self.replication is not None:
             self.replication.forget(state)
-        self.groups.topic_deleted(state.name, state.raw_id)
+        if self.has_had_groups:
+            self.groups.topic_deleted(state.name, state.raw_id)
         if self.has_had_transactions:
             self.transactions.topic_deleted(state.name)
         if self.has_shared:

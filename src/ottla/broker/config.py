@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _LEAST_COMPACTION_MEMORY = 1 << 20
 _AT_LEAST_ONE = (
@@ -14,8 +15,7 @@ _AT_LEAST_ONE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig:
+class BrokerConfig(Struct, frozen=True, kw_only=True):
     data_dir: Path = Path("data")
     """The data folder."""
     node_id: int = 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ottla.broker.broker import Broker
 from ottla.broker.settings import Settings

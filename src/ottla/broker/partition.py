@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.batches.topic_rules import Intake
 from ottla.broker.requests.waiting import Waiters
 from ottla.broker.roles import ALL_REPLICAS, NO_EPOCH, NO_NODE, Standalone
 from ottla.core.errors import FencedLeaderEpoch, OffsetOutOfRange, UnknownLeaderEpoch
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
 
+    from ottla.broker.batches.topic_rules import Intake
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.roles import Role
     from ottla.core.ids import TopicPartition
@@ -60,7 +60,7 @@ class Partition:
         self.min_insync_replicas = config.min_insync_replicas
         self.is_synced_first = config.log.flush == "ack"
         """Whether records are synced before they are acknowledged and read."""
-        self.intake = Intake.of(config)
+        self.intake = _intake(config)
         self.waits = Waiters()
         self._open = open_log
         self._look = look
@@ -104,7 +104,7 @@ class Partition:
     def use_config(self, config: TopicConfig) -> None:
         self.min_insync_replicas = config.min_insync_replicas
         self.is_synced_first = config.log.flush == "ack"
-        self.intake = Intake.of(config)
+        self.intake = _intake(config)
         if self._log is not None:
             self._log.use_config(config.log)
 
@@ -278,3 +278,11 @@ class Partition:
     def retention_limit(self) -> int | None:
         """Retention keeps the records from here on, which other replicas may not have; None: it may delete all."""
         return self.role.retention_limit
+
+
+def _intake(config: TopicConfig) -> Intake | None:
+    if config.keeps_batches:
+        return None
+    from ottla.broker.batches.topic_rules import Intake  # not needed by most topics
+
+    return Intake.of(config)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from ottla.broker.config import BrokerConfig
 from ottla.broker.tracing_config import TracingConfig

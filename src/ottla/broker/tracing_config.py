@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracingConfig:
+class TracingConfig(Struct, frozen=True, kw_only=True):
     otlp_endpoint: str = ""
     """The OTLP endpoint of an OpenTelemetry collector over HTTP, such as http://localhost:4318; empty for no traces."""
     sample_ratio: float = 1.0

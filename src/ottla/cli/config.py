@@ -1,9 +1,8 @@
-"""`ottla config`: what is set, by whom, and what could be."""
+"""`ottla config`: effective settings, their sources, and all available settings."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -106,12 +105,12 @@ def _example(known: Mapping[str, type[Any]]) -> Iterator[str]:
         yield f"\n[{section}]"
         docs = field_docs(kind)
         defaults = kind()
-        for field in fields(kind):
+        for name in kind.__struct_fields__:
             yield ""
-            yield from (f"# {line}".rstrip() for line in docs.get(field.name, "").splitlines())
-            value = getattr(defaults, field.name)
-            units = in_units(field.name, value)
-            yield f"#{field.name} = {to_toml(value)}" + (f"  # {units}" if units else "")
+            yield from (f"# {line}".rstrip() for line in docs.get(name, "").splitlines())
+            value = getattr(defaults, name)
+            units = in_units(name, value)
+            yield f"#{name} = {to_toml(value)}" + (f"  # {units}" if units else "")
 
 
 def _all_docs(settings: Settings) -> dict[str, str]:

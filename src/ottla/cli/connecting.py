@@ -1,14 +1,14 @@
-"""How a command reaches a broker: the options all of them have, and the client they make."""
+"""Connection options shared by all commands, and the client created from them."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from msgspec import Struct
 
 from ottla.cli.profiles import DEFAULT_PROFILE, Profile, chosen, merged, profiles
 from ottla.client.security import Security
@@ -16,7 +16,7 @@ from ottla.core.config_sources import BROKER_VARIABLE, PASSWORD_VARIABLE
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
     from click.shell_completion import CompletionItem
 
@@ -69,9 +69,8 @@ _NAMES: Final = ("servers", "tls", "ca_file", "cert_file", "key_file", "sasl", "
 _FILES: Final = ("ca_file", "cert_file", "key_file")
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """A broker and the way to it."""
+class Reach(Struct, frozen=True):
+    """A broker and how to connect to it."""
 
     profile: Profile
     is_chosen: bool = True
@@ -85,6 +84,16 @@ class Reach:
         from ottla.client.client import Client
 
         return Client(self.servers, client_id="ottla-cli", security=self.security(), **options)
+
+    def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """Run this with a client of the broker."""
+        from ottla.event_loop import run  # imported lazily: it takes asyncio
+
+        async def connected() -> T:
+            async with self.client() as client:
+                return await work(client)
+
+        return run(connected())
 
     def security(self) -> Security | None:
         given = self.profile

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ottla.cli.settings import find_config_file
 from ottla.core.closest import closest
 from ottla.core.config import load_named
 from ottla.core.config_sources import BROKERS_TABLE, printable
 from ottla.core.errors import ConfigError
+from ottla.core.structs import repr_without
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +24,7 @@ _FILES: Final = ("ca_file", "cert_file", "key_file")
 _PARTS_OF_ADDRESSES: Final = frozenset(".:,[]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Struct, frozen=True, kw_only=True):
     servers: str = ""
     """Any brokers of the cluster, as host:port, with commas between them."""
     tls: bool = False
@@ -37,14 +39,17 @@ class Profile:
     """How to log in."""
     user: str | None = None
     """Whom to log in as."""
-    password: str | None = field(default=None, repr=False)
+    password: str | None = None
     """The password; without it $OTTLA_PASSWORD, or it is asked for."""
     schema_registry: str | None = None
     """URL of the schema registry; by default that of the broker, at port 8080."""
 
+    def __repr__(self) -> str:
+        return repr_without(self, "password")
+
 
 def profiles(config_file: Path | None) -> dict[str, Profile]:
-    """All there are, with their files where they are to be found."""
+    """All profiles, with file paths resolved."""
     file = find_config_file(config_file, os.environ)
     if file is None:
         return {}
@@ -70,9 +75,10 @@ def chosen(given: str, known: Mapping[str, Profile]) -> Profile:
 
 
 def merged(profile: Profile, given: Mapping[str, Any]) -> Profile:
-    """The profile with what was given on the command line in its place."""
-    names = {each.name for each in fields(Profile)}
-    return replace(profile, **{name: value for name, value in given.items() if name in names and value})
+    """The profile, overridden by options of the command line."""
+    return replace(
+        profile, **{name: value for name, value in given.items() if name in Profile.__struct_fields__ and value}
+    )
 
 
 def _with_files_beside(profile: Profile, folder: Path) -> Profile:

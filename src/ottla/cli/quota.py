@@ -1,4 +1,4 @@
-"""`ottla quota`: how much clients may take."""
+"""`ottla quota`: client quotas."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import printable
 from ottla.core.errors import ConfigError, OttlaError
-from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.cli.connecting import Reach
-    from ottla.client.admin.users import QuotaEntry
+    from ottla.client.client import Client
 
     Entity = dict[str, str | None]
 
@@ -53,12 +52,7 @@ Examples:
 @with_broker_options
 def list_quotas(*, reach: Reach, output: str) -> None:
     """List quotas."""
-
-    async def ask() -> list[QuotaEntry]:
-        async with reach.client() as client:
-            return await client.admin.list_quotas()
-
-    found = sorted(run(ask()), key=lambda entry: _words(entry.entity))
+    found = sorted(reach.run(lambda client: client.admin.list_quotas()), key=lambda entry: _words(entry.entity))
     if output == "json":
         rows: list[dict[str, object]] = [{"of": entry.entity, **entry.limits} for entry in found]
     else:
@@ -90,12 +84,7 @@ def set_quota(entity: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     limits = {name: given for name in _LIMITS if (given := options.pop(name)) is not None}
     if not limits:
         raise ConfigError(f"nothing to set: give {_flags(_LIMITS)}")
-
-    async def ask() -> None:
-        async with reach.client() as client:
-            await client.admin.alter_quota(whose, limits)
-
-    run(ask())
+    reach.run(lambda client: client.admin.alter_quota(whose, limits))
     click.echo(f"quota of {printable(_words(whose))} set")
 
 
@@ -114,14 +103,13 @@ def delete(entity: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     whose = _entity(entity)
     confirm(f"Delete the quota of {printable(_words(whose))} at {reach.servers}?", yes=yes)
 
-    async def ask() -> None:
-        async with reach.client() as client:
-            limits = next((one.limits for one in await client.admin.list_quotas() if one.entity == whose), None)
-            if limits is None:
-                raise OttlaError(f"there is no quota of {_words(whose)}")
-            await client.admin.alter_quota(whose, dict.fromkeys(limits))
+    async def ask(client: Client) -> None:
+        limits = next((one.limits for one in await client.admin.list_quotas() if one.entity == whose), None)
+        if limits is None:
+            raise OttlaError(f"there is no quota of {_words(whose)}")
+        await client.admin.alter_quota(whose, dict.fromkeys(limits))
 
-    run(ask())
+    reach.run(ask)
     click.echo(f"quota of {printable(_words(whose))} deleted")
 
 
@@ -138,7 +126,7 @@ def _entity(parts: Iterable[str]) -> Entity:
 
 
 def _words(entity: Entity) -> str:
-    """As it is given on the command line."""
+    """The entity in command line syntax."""
     return " ".join(
         kind if entity[kind] is None else f"{kind}={entity[kind]}" for kind in sorted(entity, key=_KINDS.index)
     )

@@ -1,4 +1,4 @@
-"""`ottla transaction`: which are under way, which are stuck, and ending them."""
+"""`ottla transaction`: list, describe and abort transactions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ottla.cli.tables import printable
 from ottla.client.admin.asking import raise_if_error
 from ottla.client.admin.transactions import OpenTransaction
 from ottla.core.errors import ConfigError, OttlaError
-from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
     from ottla.client.admin.admin import Admin
     from ottla.client.admin.transactions import ActiveProducer, TransactionDescription
+    from ottla.client.client import Client
     from ottla.core.ids import TopicPartition
 
 _STATE: Final = click.Choice(
@@ -72,14 +72,13 @@ def list_transactions(
     """List transactional ids and their states."""
     longer_than_ms = -1 if longer_than is None else int(longer_than * 1000)
 
-    async def ask() -> list[dict[str, Any]]:
-        async with reach.client() as client:
-            found = await client.admin.list_transactions(
-                states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
-            )
+    async def ask(client: Client) -> list[dict[str, Any]]:
+        found = await client.admin.list_transactions(
+            states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
+        )
         return [{column: getattr(each, column) for column in _LISTED} for each in found]
 
-    show_rows(run(ask()), _LISTED, output)
+    show_rows(reach.run(ask), _LISTED, output)
 
 
 @transaction.command(
@@ -95,11 +94,10 @@ Examples:
 def describe(names: tuple[str, ...], *, reach: Reach, output: str) -> None:
     """Describe transactions: age and partitions."""
 
-    async def ask() -> list[dict[str, Any]]:
-        async with reach.client() as client:
-            return [_described_row(await client.admin.describe_transaction(name)) for name in names]
+    async def ask(client: Client) -> list[dict[str, Any]]:
+        return [_described_row(await client.admin.describe_transaction(name)) for name in names]
 
-    show_rows(run(ask()), _DESCRIBED, output)
+    show_rows(reach.run(ask), _DESCRIBED, output)
 
 
 def _described_row(described: TransactionDescription) -> dict[str, Any]:
@@ -126,9 +124,8 @@ Examples:
 def producers(topics: tuple[str, ...], *, reach: Reach, only_open: bool, output: str) -> None:
     """List active producers of partitions and their open transactions."""
 
-    async def ask() -> list[dict[str, Any]]:
-        async with reach.client() as client:
-            found = await client.admin.describe_producers(await _partitions(client.admin, topics))
+    async def ask(client: Client) -> list[dict[str, Any]]:
+        found = await client.admin.describe_producers(await _partitions(client.admin, topics))
         return [
             _producer_row(at, each)
             for at, those in found.items()
@@ -136,7 +133,7 @@ def producers(topics: tuple[str, ...], *, reach: Reach, only_open: bool, output:
             if each.transaction_start is not None or not only_open
         ]
 
-    show_rows(run(ask()), _PRODUCERS, output)
+    show_rows(reach.run(ask), _PRODUCERS, output)
 
 
 @transaction.command(
@@ -162,15 +159,14 @@ Examples:
 def find_hanging(*, reach: Reach, topics: tuple[str, ...], older_than: float, output: str) -> None:
     """Find hanging transactions, which block read_committed consumers."""
 
-    async def ask() -> list[OpenTransaction]:
-        async with reach.client() as client:
-            names = topics or tuple(await client.admin.list_topics())
-            partitions = await _partitions(client.admin, names)
-            return await client.admin.find_hanging_transactions(
-                partitions, int(older_than * 1000), time.time_ns() // 1_000_000
-            )
+    async def ask(client: Client) -> list[OpenTransaction]:
+        names = topics or tuple(await client.admin.list_topics())
+        partitions = await _partitions(client.admin, names)
+        return await client.admin.find_hanging_transactions(
+            partitions, int(older_than * 1000), time.time_ns() // 1_000_000
+        )
 
-    rows = [_producer_row(each.at, each.producer) for each in run(ask())]
+    rows = [_producer_row(each.at, each.producer) for each in reach.run(ask)]
     if output == "json":
         show_json(rows)
     elif rows:
@@ -198,14 +194,13 @@ def abort(name: str | None, *, reach: Reach, topic: str | None, start_offset: in
     what = name if name is not None else f"{topic} at {start_offset}"
     confirm(f"Abort the transaction of {what} at {reach.servers}?", yes=yes)
 
-    async def ask() -> None:
-        async with reach.client() as client:
-            if name is not None:
-                await client.admin.end_transactions_of(name)
-            else:
-                await _abort_at(client.admin, str(topic), start_offset)
+    async def ask(client: Client) -> None:
+        if name is not None:
+            await client.admin.end_transactions_of(name)
+        else:
+            await _abort_at(client.admin, str(topic), start_offset)
 
-    run(ask())
+    reach.run(ask)
     click.echo(f"{printable(what)} aborted")
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - the type of a setting is looked up when it is read
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _SHORTEST_SESSION_MS: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterConfig:
+class ClusterConfig(Struct, frozen=True, kw_only=True):
     zookeeper: str = ""
     """The ZooKeeper connect string, `host:port[,host:port…][/path]`. Without it, this broker is standalone."""
     rack: str = ""

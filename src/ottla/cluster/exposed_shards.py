@@ -1,6 +1,7 @@
 """Topics exposed over DMQP, in ZooKeeper, in the layout of DMQ clients.
 
 /dmqp/topics/NAME                              the exposed topic and the node that serves it, as JSON
+/dmqp/topics/NAME/serving                      ephemeral: the id of the node that serves the shards
 /dmqp/topics/NAME/sequence_id                  the next sequence id when the shards were last bound
 /dmqp/topics/NAME/consumers/CONSUMER           ephemeral, of the serving node
 /dmqp/topics/NAME/shards/N/leader/HOST:PORT    ephemeral
@@ -60,6 +61,24 @@ class ExposedShards:
             _try(self._store, Put(path, data, ANY_VERSION))
         self._mirror.refresh([path], self._store.timeout_s)
 
+    def claim(self, topic: str, node_id: int) -> bool:
+        """Whether this node may serve the shards: no other one still does."""
+        path = _serving(topic)
+        mine = str(node_id).encode()
+        while not _try(self._store, Create(path, mine, is_ephemeral=True)):
+            holder = _read(self._store, path)
+            if holder is not None and holder.data != mine:
+                return False
+            # Of an earlier session of this node, or gone already.
+            _try(self._store, Delete(path))
+        return True
+
+    def release(self, topic: str, node_id: int) -> None:
+        """Nothing of what this node did for the shards is under way any more."""
+        holder = _read(self._store, _serving(topic))
+        if holder is not None and holder.data == str(node_id).encode():
+            _try(self._store, Delete(_serving(topic)))
+
     def announce(self, topic: str, before: Sequence[str], endpoints: Sequence[str], sequence: int) -> None:
         """Move each shard to its new endpoint."""
         base = f"{EXPOSED}/{topic}"
@@ -90,12 +109,16 @@ class ExposedShards:
         for shard, _ in enumerate(endpoints):
             folder = f"{base}/shards/{shard}"
             self._delete((f"{folder}/leader", f"{folder}/replicas", folder))
-        self._delete((f"{base}/shards", f"{base}/consumers", f"{base}/sequence_id", base))
+        self._delete((f"{base}/shards", f"{base}/consumers", f"{base}/sequence_id", _serving(topic), base))
         self._mirror.refresh([base], self._store.timeout_s)
 
     def _delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             _try(self._store, Delete(path))
+
+
+def _serving(topic: str) -> str:
+    return f"{EXPOSED}/{topic}/serving"
 
 
 def _endpoint_paths(base: str, endpoints: Sequence[str]) -> list[str]:
@@ -109,6 +132,13 @@ def _endpoint_paths(base: str, endpoints: Sequence[str]) -> list[str]:
 def _name(consumer: str) -> str:
     """A slash would start a child node."""
     return consumer.replace("/", "_")
+
+
+def _read(store: Store, path: str) -> Node | None:
+    try:
+        return store.read(path)
+    except Disconnected as lost:
+        raise StorageError(f"ZooKeeper does not respond: {lost}") from lost
 
 
 def _try(store: Store, operation: Operation) -> bool:

@@ -1,4 +1,4 @@
-"""Configuration: frozen dataclasses, one per package, built from these sources, lowest precedence first:
+"""Configuration: frozen structs, one per package, built from these sources, lowest precedence first:
 
 default < TOML file < OTTLA_<SECTION>_<KEY> in the environment < command line
 
@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_type_hints
+
+from msgspec import Struct
 
 from ottla.core.closest import closest
 from ottla.core.config_sources import (
@@ -37,12 +38,11 @@ __all__ = ["DEFAULT_SOURCE", "Flag", "Setting", "Settings", "load", "load_named"
 DEFAULT_SOURCE: Final = "default"
 MAX_PROBLEMS_SHOWN: Final = 20
 
-Sections = Mapping[str, type[Any]]
-C = TypeVar("C")
+Sections = Mapping[str, type[Struct]]
+C = TypeVar("C", bound=Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One effective value and its source."""
 
     name: str
@@ -55,12 +55,11 @@ class Setting:
         return is_secret(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The result of `load`."""
 
     configs: Mapping[str, object]
-    """The dataclass of each section."""
+    """The struct of each section."""
     values: tuple[Setting, ...]
     """Every setting, by section and in the order of the fields."""
     file: Path | None
@@ -80,8 +79,8 @@ def load(
     environment: Mapping[str, str] | None = None,
     command_line: Mapping[str, Flag] | None = None,
 ) -> Settings:
-    """Build the dataclass of every section, or raise a ConfigError with all problems."""
-    keys = {section: [field.name for field in fields(kind)] for section, kind in sections.items()}
+    """Build the struct of every section, or raise a ConfigError with all problems."""
+    keys = {section: kind.__struct_fields__ for section, kind in sections.items()}
     names = {f"{section}.{key}" for section in keys for key in keys[section]}
     # Lowest source first: the last value given for a name wins.
     given = from_file(file, keys) if file is not None else []
@@ -92,7 +91,7 @@ def load(
 
 def load_named(kind: type[C], table: str, file: Path) -> dict[str, C]:
     """Every [table.NAME] of a TOML file by its name, built like a section."""
-    keys = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    keys = kind.__struct_fields__
     found, given = from_named_tables(file, table, keys)
     names = {f"{section}.{key}" for section in found for key in keys}
     built = _build(dict.fromkeys(found, kind), names, given, file)
@@ -167,18 +166,18 @@ class _Section:
         defaults = self._kind()
         return [
             Setting(
-                name=f"{self.name}.{field.name}",
-                value=getattr(self._config, field.name),
-                default=getattr(defaults, field.name),
-                source=self._sources.get(field.name, DEFAULT_SOURCE),
+                name=f"{self.name}.{name}",
+                value=getattr(self._config, name),
+                default=getattr(defaults, name),
+                source=self._sources.get(name, DEFAULT_SOURCE),
             )
-            for field in fields(self._kind)
+            for name in self._kind.__struct_fields__
         ]
 
     def _fields_in(self, message: str) -> list[str]:
         """The fields that a message names, in its order."""
         words = re.findall(r"\w+", message)
-        return sorted((f.name for f in fields(self._kind) if f.name in words), key=words.index)
+        return sorted((name for name in self._kind.__struct_fields__ if name in words), key=words.index)
 
     def _objection(self, message: str, named: Iterable[str], accepted: Mapping[str, object]) -> str:
         for key, value in accepted.items():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from ottla.core.errors import ConfigError
 
@@ -35,8 +36,7 @@ _KEY: Final = re.compile(r"([^=#\[\]{},]+)=")
 _TOML_POSITION: Final = re.compile(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """A raw value with its name, not validated yet."""
 
     name: str
@@ -47,8 +47,7 @@ class Given:
     """Whether the value is text to be converted to another type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """A value from the command line and its flag."""
 
     flag: str

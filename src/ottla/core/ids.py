@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import re
 import uuid
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 MAX_TOPIC_NAME_LENGTH: Final = 249
 _LEGAL_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -21,8 +22,7 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
+class TopicPartition(Struct, frozen=True, order=True):
     topic: str
     partition: int
 
@@ -30,8 +30,7 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
-class TopicId:
+class TopicId(Struct, frozen=True):
     """A topic's identity for its lifetime; a topic re-created under the same name has another id."""
 
     value: uuid.UUID

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 - a setting is converted to its type
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from ottla.core.errors import ConfigError
+from ottla.core.structs import repr_without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,8 +36,7 @@ _OPEN_TO_OTHERS: Final = 0o077
 _COMMAND_TIMEOUT_S: Final = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncryptionConfig:
+class EncryptionConfig(Struct, frozen=True, kw_only=True):
     key_file: Path | None = None
     """The file with the encryption keys of data at rest. `ottla keys generate FILE` creates one."""
     key_variable: str | None = None
@@ -70,14 +72,16 @@ class EncryptionConfig:
         return self.key_file is not None or self.key_variable is not None or bool(self.key_command)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRing:
-    keys: Mapping[int, bytes] = field(repr=False)
+class KeyRing(Struct, frozen=True):
+    keys: Mapping[int, bytes]
     rewrite_below: int = 0
     """Re-encrypt data of keys older than this, and unencrypted data."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
+        force_setattr(self, "keys", MappingProxyType(dict(self.keys)))
+
+    def __repr__(self) -> str:
+        return repr_without(self, "keys")
 
     @property
     def newest(self) -> int:

@@ -1,7 +1,8 @@
 """The DMQP server of a cluster node: exposures are shared, and served by one node at a time.
 
 All shards of a topic are served by the leader of its first partition, since they share one counter. When that
-moves, they are bound and published again. Pushes and pops of partitions led by other nodes are sent there.
+moves, they are bound and published again, once the previous node has answered what it received: until then it holds
+a claim in ZooKeeper, which ends with its session. Pushes and pops of partitions led by other nodes are sent there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _AGAIN_S: Final = 0.5
+_CLAIM_AGAIN_S: Final = 0.05
+_CLAIM_TRIES: Final = 20
 _PATIENCE_S: Final = 15.0
 
 
@@ -41,6 +44,8 @@ class ClusterDoor(DmqpDoor):
         self._cluster = broker.cluster
         self._shards = broker.cluster.exposed_shards
         self._wishes: dict[str, object] = {}
+        self._claimed: set[str] = set()
+        """Topics that no other node serves, as long as the session lasts."""
         self._told_consumers: dict[str, frozenset[str]] = {}
         self._changed = asyncio.Event()
         self._news = asyncio.Event()
@@ -59,13 +64,17 @@ class ClusterDoor(DmqpDoor):
 
         self._shards.listen(post)
         self._cluster.listen(lambda _: self._changed.set())
-        self._cluster.on_session_lost(self._changed.set)
+        self._cluster.on_session_lost(self._lost_claims)
         self._changed.set()
         self._settling = loop.create_task(self._settle_now_and_then())
 
     def _learnt(self) -> None:
         self._changed.set()
         self._news.set()
+
+    def _lost_claims(self) -> None:
+        self._claimed.clear()
+        self._changed.set()
 
     async def stop(self) -> None:
         if self._settling is not None:
@@ -182,9 +191,10 @@ class ClusterDoor(DmqpDoor):
             if state is None or not self._is_in_charge(state):
                 if served is not None:
                     await self._let_go(name)
+                await self._release(name)
                 if state is None:
                     await self._forget_deleted(name, shared)
-            elif served is None or self._wishes[name] != self._wish(shared, state):
+            elif name not in self._claimed or served is None or self._wishes[name] != self._wish(shared, state):
                 await self._serve(name, shared, state)
 
     @staticmethod
@@ -201,6 +211,7 @@ class ClusterDoor(DmqpDoor):
             await self._let_go(name)
         ports, wish = list(shared.ports), self._wish(shared, state)
         exposure = Exposure(topic=name, topic_id=shared.topic_id, ports=ports, principal=shared.principal)
+        await self._claim(name)
         await self._open(ServedTopic(exposure, self._config), takes_other_ports=True)
         self._wishes[name] = wish
         served = self._topics[name]
@@ -213,6 +224,19 @@ class ClusterDoor(DmqpDoor):
         await self._put(name, mine)
         _logger.info("serving topic %s over DMQP at %s", name, ", ".join(endpoints))
 
+    async def _claim(self, name: str) -> None:
+        """The previous node may not know yet that it is not in charge any more: wait for its last push and pop."""
+        for _ in range(_CLAIM_TRIES):
+            self._claimed.add(name)
+            if await self._cluster.work(lambda: self._shards.claim(name, self._cluster.node_id)):
+                # A session that was lost meanwhile has taken it out again.
+                if name in self._claimed:
+                    return
+                break
+            self._claimed.discard(name)
+            await asyncio.sleep(_CLAIM_AGAIN_S)
+        raise RequestTimedOut(f"another node still serves {name}")
+
     async def _let_go(self, name: str) -> None:
         served = self._topics[name]
         endpoints = [f"{self._host}:{port}" for port in served.ports]
@@ -220,6 +244,12 @@ class ClusterDoor(DmqpDoor):
         await self._close(served)
         if not self._cluster.is_fenced and name in self._shards.known():
             await self._complain(self._cluster.work(lambda: self._shards.withdraw(name, endpoints)))
+        await self._release(name)
+
+    async def _release(self, name: str) -> None:
+        if name in self._claimed:
+            self._claimed.discard(name)
+            await self._complain(self._cluster.work(lambda: self._shards.release(name, self._cluster.node_id)))
 
     async def _forget_deleted(self, name: str, shared: Shared) -> None:
         """Its topic is deleted: the controller cleans up, since it has no leader."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _AT_LEAST_ONE: Final = ("timeout_ms", "max_connections", "max_held_bytes", "lease_ms")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DmqpConfig:
+class DmqpConfig(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     """The address that exposed shards listen on. Anything but a loopback address lets other machines in."""
     advertised_host: str = ""

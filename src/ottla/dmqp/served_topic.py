@@ -50,7 +50,7 @@ class ServedTopic:
         partitions, principal = broker.topics.by_name[topic].partitions, self.exposure.principal
         self._logs = [ShardLog(broker, topic, one.at.partition, principal) for one in partitions]
         for log in self._logs:
-            await log.look()
+            await log.settle()
         await self._restore_counter()
         try:
             for log in self._logs:

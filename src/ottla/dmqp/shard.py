@@ -30,13 +30,15 @@ _NOT_APPENDED: Final = frozenset(
     {
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Errors after which nothing is in the log, regardless of the leader."""
+"""Errors after which nothing is in the log, regardless of the leader.
+
+Not NOT_LEADER_OR_FOLLOWER: a leader also answers it if it lost its leadership while it waited for the ISR.
+"""
 
 Replies = asyncio.Future[list[bytes]]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.interfaces.fetched import READ_COMMITTED, fetch, records_in
 from ottla.broker.interfaces.in_process_requests import LocalClient, raise_refusal
-from ottla.broker.interfaces.partition_facts import Bounds, bounds
+from ottla.broker.interfaces.partition_facts import Bounds, bounds, log_end
 from ottla.broker.interfaces.protocol_servers import GROUP_PREFIX
 from ottla.broker.roles import NO_EPOCH
-from ottla.core.errors import ErrorCode, NotLeaderOrFollower, RequestTimedOut
+from ottla.core.errors import ErrorCode, LeaderNotAvailable, NotLeaderOrFollower, RequestTimedOut
 from ottla.dmqp.left_behind import LeftBehind, parse
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -52,6 +52,22 @@ class ShardLog:
         _, self.epoch = broker.topics.partition(topic, 0).leader
         """In which this broker is in charge of the topic's shards: it leads the first partition."""
         self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0), principal)
+
+    async def settle(self) -> None:
+        """Look at the log before this broker serves it.
+
+        Raises LeaderNotAvailable: without a leader the end is unknown, and the cursor must not be set back to it; and a
+        push whose record is not committed yet has a sequence id that must not be given again.
+        """
+        partition = self._broker.topics.partition(self.topic, self.shard)
+        end = 0
+        if self.epoch != NO_EPOCH:
+            if partition.leader[0] not in self._broker.topology.node_ids:
+                raise LeaderNotAvailable(f"{partition.at} has no leader")
+            end = await log_end(self._broker, partition)
+        await self.look()
+        if self.end < end:
+            raise LeaderNotAvailable(f"{partition.at}: offset {end - 1} is not committed yet")
 
     async def look(self) -> None:
         """Start and end of the log: for a remote leader, `start` and `end` are as of then."""

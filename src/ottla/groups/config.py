@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 ASSIGNOR_NAMES: Final = frozenset({"uniform", "range"})
 _MAX_INT32 = (1 << 31) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
+class GroupConfig(Struct, frozen=True, kw_only=True):
     min_session_timeout_ms: int = 6_000
     """group.min.session.timeout.ms: the minimum session timeout of a member."""
     max_session_timeout_ms: int = 1_800_000

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ottla.groups.sizes import MEMBER_BYTES, PENDING_ID_BYTES, protocols_bytes, text_bytes
 
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
     from ottla.wire.messages.join_group import JoinGroupRequestProtocol
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Member:
+class Member(Struct, kw_only=True, eq=False):
     id: str
     group_instance_id: str | None
     client_id: str

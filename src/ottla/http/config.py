@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - looked up when values are converted
 from typing import Final, Literal
+
+from msgspec import Struct
 
 _AT_LEAST_ONE: Final = (
     "max_body_bytes",
@@ -16,8 +17,7 @@ _AT_LEAST_ONE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpConfig:
+class HttpConfig(Struct, frozen=True, kw_only=True):
     port: int = 8080
     """The port for REST, metrics and health checks; 0 uses a free one, -1 disables HTTP."""
     host: str = ""

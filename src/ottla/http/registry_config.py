@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 REGISTRY_PREFIX: Final = "/schema-registry"
 """Below this it is served on the HTTP port."""
 REGISTRY_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaRegistryConfig:
+class SchemaRegistryConfig(Struct, frozen=True, kw_only=True):
     port: int = -1
     """A port that serves the schema registry at its root, as clients of Confluent's expect it; 0 picks a free one, -1
     serves none. It is always served below /schema-registry on the HTTP port."""

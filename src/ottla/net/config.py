@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from ottla.net.listener_config import ListenerConfig
@@ -22,8 +23,7 @@ _AT_LEAST_ONE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetConfig:
+class NetConfig(Struct, frozen=True, kw_only=True):
     host: str = _HOST
     """The address to listen on. Anything but a loopback address allows connections from other machines."""
     port: int = _PORT

@@ -10,7 +10,7 @@ from ottla.core.security import ANONYMOUS
 from ottla.wire.frame import BrokenFrame, FrameParser
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from ottla.core.ids import Address
     from ottla.wire.declare import AnyBytes
@@ -39,6 +39,18 @@ class InPlace(Protocol):
 
     def take_answers(self) -> bytes:
         """The responses to them."""
+
+    def take_wait(self) -> Waiting | None:
+        """The last of them, if it waits for something."""
+
+
+class Waiting(Protocol):
+    """A request that is answered later."""
+
+    def when_done(self, done: Callable[[bytes | memoryview], None], /) -> None:
+        """Call this with the response, or with the request, if `Service.answer` must answer it."""
+
+    def cancel(self) -> object: ...
 
 
 class Service(Protocol):
@@ -121,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         # A list, not a deque: nearly always empty, and an empty deque takes half a kilobyte.
         self._backlog: list[memoryview] = []
         self._backlog_bytes = 0
-        self._pending: asyncio.Task[list[AnyBytes] | None] | None = None
+        self._pending: asyncio.Task[list[AnyBytes] | None] | Waiting | None = None
         self._has_turn_coming = False
         self._is_reading_paused = False
         self._is_writing_paused = False
@@ -152,8 +164,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        # A memoryview: asyncio's TLS slices the buffer, and a slice of a bytearray is a copy.
-        return memoryview(self._frames.get_buffer(sizehint))
+        return self._frames.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
         self._moved += nbytes
@@ -164,8 +175,7 @@ class Connection(asyncio.BufferedProtocol):
             self._pending or self._backlog or self._is_writing_paused or self._is_reading_paused
         ):
             count = self._frames.in_scratch(nbytes)
-            processed = self._serve_in_place(in_place, count)
-            if count and processed == count:
+            if count and (processed := self._serve_in_place(in_place, count)) == count:
                 self._frames.clear()
                 return
         try:
@@ -212,9 +222,23 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection
             self._hang_up(error)
             return count
-        if served and (answers := in_place.take_answers()):
-            self._transport.write(answers)
+        if served:
+            if answers := in_place.take_answers():
+                self._transport.write(answers)
+            if (wait := in_place.take_wait()) is not None:
+                self._pending = wait
+                wait.when_done(self._answered_in_place)
         return served
+
+    def _answered_in_place(self, answer: bytes | memoryview) -> None:
+        self._pending = None
+        self._moved += 1
+        if isinstance(answer, memoryview):
+            self._backlog.insert(0, answer)
+            self._backlog_bytes += len(answer)
+        else:
+            self._transport.write(answer)
+        self._serve_backlog()
 
     def _answer(self, frame: memoryview) -> list[AnyBytes]:
         """The buffers to send now: none without a response, or with a later one."""
@@ -226,8 +250,8 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(answer, list):
             return answer
         if answer is not None:
-            self._pending = asyncio.ensure_future(answer)
-            self._pending.add_done_callback(self._answered)
+            self._pending = task = asyncio.ensure_future(answer)
+            task.add_done_callback(self._answered)
         return []
 
     def _send(self, buffers: list[AnyBytes]) -> None:
@@ -306,8 +330,8 @@ class Connection(asyncio.BufferedProtocol):
             self._mute_s = seconds
             return
         self._mute_s = 0.0
-        self._pending = asyncio.ensure_future(asyncio.sleep(seconds, None))
-        self._pending.add_done_callback(self._answered)
+        self._pending = task = asyncio.ensure_future(asyncio.sleep(seconds, None))
+        task.add_done_callback(self._answered)
 
     def _control_reading(self) -> None:
         is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= self._ahead_bytes

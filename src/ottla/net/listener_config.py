@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from pathlib import Path  # noqa: TC003 - looked up when values are converted
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ottla.core.config_values import convert
 from ottla.core.hosts import is_loopback
@@ -30,8 +32,7 @@ _FROM_SECURITY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerConfig:
+class ListenerConfig(Struct, frozen=True, kw_only=True):
     protocol: Protocol = "PLAINTEXT"
     host: str = "127.0.0.1"
     port: int = 9092
@@ -110,7 +111,7 @@ def _short(text: str) -> ListenerConfig:
 
 
 def _table(given: Mapping[str, Any]) -> ListenerConfig:
-    known = [field.name for field in fields(ListenerConfig)]
+    known = ListenerConfig.__struct_fields__
     types = get_type_hints(ListenerConfig)
     values = {}
     for key, value in given.items():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - looked up when values are converted
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from ottla.net.certificate_names import PrincipalRules, PrincipalSource
 
@@ -30,8 +31,7 @@ _POSITIVE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecurityConfig:
+class SecurityConfig(Struct, frozen=True, kw_only=True):
     cert_file: Path | None = None
     """The certificate chain of this broker, in PEM; reloaded when it changes."""
     key_file: Path | None = None

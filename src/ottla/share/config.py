@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareConfig:
+class ShareConfig(Struct, frozen=True, kw_only=True):
     record_lock_duration_ms: int = 30_000
     """group.share.record.lock.duration.ms: how long an acquired record is locked."""
     delivery_count_limit: int = 5
@@ -29,7 +28,7 @@ class ShareConfig:
     written, and older records can be deleted."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             least = 0 if name == "state_topic_partitions" else 1
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")

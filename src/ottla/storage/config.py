@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 FlushPolicy = Literal["os", "interval", "ack"]
@@ -14,8 +15,7 @@ _DAY_MS = 24 * _HOUR_MS
 _MAX_INT64 = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
+class LogConfig(Struct, frozen=True, kw_only=True):
     segment_bytes: int = 1 << 30
     """Roll to a new segment before it exceeds this size."""
     segment_ms: int = 7 * _DAY_MS

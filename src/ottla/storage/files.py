@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,9 @@ TXN_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
 DELETED: Final = ".deleted"
 CORRUPT: Final = ".corrupt"
+
+PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
+"""There may be space again later; any other write error means that the disk cannot be trusted."""
 
 _OFFSET_DIGITS: Final = 20
 

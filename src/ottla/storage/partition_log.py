@@ -6,7 +6,6 @@ functions of other modules: `truncation`, `retention`, `rewrites.rewriting`, `ke
 
 from __future__ import annotations
 
-import errno
 import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -17,7 +16,7 @@ from ottla.core.errors import CorruptMessage, DataDirError, OffsetOutOfRange, St
 from ottla.records.batch import check_batch, check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker, read_end_marker
 from ottla.storage.admission import check_keys, check_size, check_timestamp
-from ottla.storage.files import storage_errors
+from ottla.storage.files import PASSING_ERRORS, storage_errors
 from ottla.storage.flushing import is_flush_due
 from ottla.storage.folder.checkpoints import LEADER_EPOCHS, begin_epoch, write_epochs
 from ottla.storage.key_version import use_key_version
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 NO_TIMESTAMP: Final = -1
-# There may be space again later; any other write error means that the disk cannot be trusted.
-PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +89,6 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The last stable offset."""
         unstable = self.producers.first_unstable_offset
         return self.next_offset if unstable is None else max(unstable, self.start_offset)
 
@@ -118,12 +114,7 @@ class PartitionLog:
     # Appending
 
     def append(
-        self,
-        batch: bytearray | memoryview,
-        leader_epoch: int = 0,
-        *,
-        has_keys: bool = False,
-        is_checked: bool = False,
+        self, batch: bytearray | memoryview, leader_epoch: int = 0, *, has_keys: bool = False, is_checked: bool = False
     ) -> Appended:
         """Validate a producer's batch, assign its offsets, and write it. The log takes ownership of the buffer.
 
@@ -286,9 +277,6 @@ class PartitionLog:
     def keep_needed_snapshots(self) -> None:
         self.snapshots.keep_only({*self.segments.bases, self.next_offset})
 
-    def expire_producers(self, now_ms: int) -> None:
-        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-
     # Reading
 
     def read(self, offset: int, max_bytes: int, until_offset: int | None = None) -> memoryview:
@@ -394,7 +382,7 @@ class PartitionLog:
         return self._offline_error()
 
     def take_offline(self, reason: str) -> None:
-        """The same because its contents are damaged."""
+        """Because its contents are damaged."""
         self.is_damaged = True
         self.go_offline(reason)
 

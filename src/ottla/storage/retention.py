@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.storage.files import storage_errors, sync_folder
-from ottla.storage.partition_log import PASSING_ERRORS
+from ottla.storage.files import PASSING_ERRORS, storage_errors, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +72,13 @@ def _below_start(segments: Sequence[Segment], start_offset: int) -> int:
 def _too_old(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
     if config.retention_ms < 0:
         return 0
-    return _count_while(segments, lambda segment: now_ms - segment.last_used_ms > config.retention_ms)
+    return _count_while(segments, lambda segment: now_ms - _last_used_ms(segment) > config.retention_ms)
+
+
+def _last_used_ms(segment: Segment) -> int:
+    """The largest timestamp, or the modification time without timestamps."""
+    newest = segment.newest_timestamp
+    return newest if newest >= 0 else segment.path.stat().st_mtime_ns // 1_000_000
 
 
 def _too_much(segments: Sequence[Segment], config: LogConfig) -> int:

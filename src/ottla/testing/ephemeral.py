@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.broker.faults.faults import Faults

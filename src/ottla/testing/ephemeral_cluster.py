@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.testing.catalog_keeper import CatalogKeeper

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionConfig:
+class TransactionConfig(Struct, frozen=True, kw_only=True):
     max_timeout_ms: int = 900_000
     """transaction.max.timeout.ms: the maximum transaction timeout of a producer."""
     id_expiration_ms: int = 604_800_000
@@ -23,7 +22,7 @@ class TransactionConfig:
     """Maximum memory of transactional ids and the partitions of their transactions, estimated."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             least = 0 if name == "state_topic_partitions" else 1
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")

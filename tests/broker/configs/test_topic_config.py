@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ottla.broker.configs.definition import ConfigType, Definition
 from ottla.broker.configs.definitions import TOPIC_DEFINITIONS

@@ -28,7 +28,11 @@ _QUIET: Final = {"log_level": 0}
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
 _PACE_S: Final = 0.002
 _PATIENCE_S: Final = 30.0
-_DELIVERED_WITHIN_MS: Final = 15_000
+# Longer than any outage: once a record has timed out, librdkafka sends the others that are in flight again under a new
+# producer epoch, which no broker can recognise as duplicates.
+_DELIVERED_WITHIN_MS: Final = 120_000
+# A paused broker keeps its connections open; another one is asked after this time.
+_ANSWERED_WITHIN_MS: Final = 3_000
 
 
 class Trial(NamedTuple):
@@ -149,7 +153,8 @@ class ConfluentWriter(Writer):
                 "enable.idempotence": self.is_idempotent,
                 "acks": "all",
                 "linger.ms": 2,
-                "request.timeout.ms": 3000,
+                "request.timeout.ms": _ANSWERED_WITHIN_MS,
+                "socket.timeout.ms": _ANSWERED_WITHIN_MS + 2_000,
                 "delivery.timeout.ms": _DELIVERED_WITHIN_MS,
             }
         )
@@ -183,7 +188,10 @@ class OttlaWriter(Writer):
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)
         self._producer: ottla.Producer[bytes, bytes] = ottla.Producer(
-            trial.servers, producer_batch_timeout_ms=2, delivery_timeout_ms=_DELIVERED_WITHIN_MS
+            trial.servers,
+            producer_batch_timeout_ms=2,
+            request_timeout_ms=_ANSWERED_WITHIN_MS,
+            delivery_timeout_ms=_DELIVERED_WITHIN_MS,
         )
         self._waiting: list[tuple[Sent, Any]] = []
 

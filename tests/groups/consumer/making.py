@@ -1,4 +1,4 @@
-"""A consumer group in which things happen in one line each, and a log that it can be read back from."""
+"""A consumer group with one-line operations, and a log to restore it from."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def topic_partitions(partitions: Iterable[Partition]) -> tuple[TopicPartitions, 
 
 
 class Client:
-    """A member as the protocol wants it: it says what it has, gives up what it is told to, and then takes the rest."""
+    """A conforming member: it reports its partitions, revokes as told, then takes the new ones."""
 
     def __init__(self, office: Office, name: str, **subscription: Any) -> None:
         self._office = office
@@ -47,7 +47,7 @@ class Client:
         self._subscription = subscription
 
     def beat(self, now: int = 0, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-        """Ask, and take over what is answered; giving up is told with the next beat."""
+        """Send a heartbeat and apply the response; revocations are reported with the next one."""
         is_full = self.epoch == 0
         said = dict(self._subscription) if is_full else {}
         if is_full:
@@ -129,7 +129,7 @@ class Office:
         return found
 
     def reopened(self) -> Office:
-        """As another broker finds it."""
+        """Load the group from the log, as another broker would."""
         office = Office({})
         office.topics = self.topics
         office.groups = Coordinator(environment(self._config, self.topics))
@@ -140,14 +140,14 @@ class Office:
 
 
 def settle(*clients: Client, rounds: int = 20) -> None:
-    """Beat in turn until nothing changes any more."""
+    """Send heartbeats in turn until nothing changes."""
     for _ in range(rounds):
         before = [(each.epoch, frozenset(each.owned)) for each in clients]
         for each in clients:
             assert each.beat().error_code == ErrorCode.NONE
         if before == [(each.epoch, frozenset(each.owned)) for each in clients]:
             return
-    raise AssertionError("the group never came to rest")
+    raise AssertionError("the group never became stable")
 
 
 def numbers(client: Client) -> list[int]:

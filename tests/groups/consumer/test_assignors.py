@@ -1,4 +1,4 @@
-"""Who is to read what: assignors keep their promises whatever they are given."""
+"""Properties of the assignors for arbitrary input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOPICS = [bytes([number]) * 16 for number in range(4)]
 
 @st.composite
 def situations(draw: st.DrawFn, *, same_topics: bool = False) -> tuple[dict[str, Subscriber], dict[bytes, int]]:
-    """Members with topics and a past in which no partition had two owners, and topics that may have changed since."""
+    """Members with subscriptions and previous assignments without overlaps, and topics that may have changed since."""
     counts = {topic: draw(st.integers(0, 8)) for topic in TOPICS}
     names = [f"m{number}" for number in range(draw(st.integers(1, 6)))]
     subsets = st.frozensets(st.sampled_from(TOPICS), min_size=1)
@@ -59,7 +59,7 @@ def test_every_partition_goes_to_one_member_that_reads_its_topic(
 
 
 @given(situations(same_topics=True))
-def test_uniform_gives_nobody_two_more_than_another(
+def test_uniform_is_balanced_within_one_partition(
     situation: tuple[dict[str, Subscriber], dict[bytes, int]],
 ) -> None:
     found = sizes(ASSIGNORS["uniform"](*situation))
@@ -67,7 +67,7 @@ def test_uniform_gives_nobody_two_more_than_another(
 
 
 @given(situations())
-def test_uniform_leaves_no_partition_that_would_be_better_with_another_reader(
+def test_uniform_cannot_be_improved_by_moving_a_partition(
     situation: tuple[dict[str, Subscriber], dict[bytes, int]],
 ) -> None:
     members, partitions = situation
@@ -79,7 +79,7 @@ def test_uniform_leaves_no_partition_that_would_be_better_with_another_reader(
 
 
 @given(situations())
-def test_what_was_assigned_uniformly_stays_if_nothing_changes(
+def test_a_uniform_assignment_is_sticky(
     situation: tuple[dict[str, Subscriber], dict[bytes, int]],
 ) -> None:
     members, partitions = situation
@@ -103,7 +103,7 @@ def test_a_newcomer_gets_its_share_and_nothing_else_moves(
 
 
 @given(st.integers(1, 9), st.integers(1, 6))
-def test_range_gives_the_same_numbers_of_topics_of_the_same_size(count: int, size: int) -> None:
+def test_range_co_partitions_topics_of_the_same_size(count: int, size: int) -> None:
     members = {f"m{number}": Subscriber(frozenset(TOPICS), NOTHING) for number in range(size)}
     assigned = ASSIGNORS["range"](members, dict.fromkeys(TOPICS, count))
     for mine in assigned.values():
@@ -112,7 +112,7 @@ def test_range_gives_the_same_numbers_of_topics_of_the_same_size(count: int, siz
         assert not by_topic[0] or max(by_topic[0]) - min(by_topic[0]) + 1 == len(by_topic[0])
 
 
-def test_range_goes_by_the_names_of_static_members() -> None:
+def test_range_orders_static_members_by_instance_id() -> None:
     topics = frozenset(TOPICS[:1])
     before = {"x": Subscriber(topics, NOTHING, "1"), "y": Subscriber(topics, NOTHING, "2")}
     after = {

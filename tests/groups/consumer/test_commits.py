@@ -1,4 +1,4 @@
-"""Who may commit and ask for the offsets of a consumer group."""
+"""Who may commit and fetch the offsets of a consumer group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_only_members_commit_while_there_are_some() -> None:
     assert group.check_commit("", None, -1, 9) is ErrorCode.NONE
 
 
-def test_an_older_epoch_will_do_for_what_a_member_has_had_since() -> None:
+def test_an_older_epoch_may_commit_partitions_owned_since_then() -> None:
     office = Office({"read": 2})
     ann = office.client("ann", "read")
     ann.beat()
@@ -35,7 +35,7 @@ def test_an_older_epoch_will_do_for_what_a_member_has_had_since() -> None:
     assert office.group.check_commit_of("ann", 2, b"another", 0) is ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_what_a_member_is_giving_up_it_may_still_commit() -> None:
+def test_a_member_may_commit_partitions_being_revoked() -> None:
     office = Office({"read": 2})
     ann, bob = office.client("ann", "read"), office.client("bob", "read")
     ann.beat()
@@ -49,7 +49,7 @@ def test_what_a_member_is_giving_up_it_may_still_commit() -> None:
     assert office.group.check_commit_of("ann", 2, *given_up) is ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_in_a_transaction_a_stale_epoch_is_called_a_generation() -> None:
+def test_a_stale_epoch_in_a_transaction_is_an_illegal_generation() -> None:
     office = Office({"read": 1})
     office.client("ann", "read").beat()
     group = office.group
@@ -59,7 +59,7 @@ def test_in_a_transaction_a_stale_epoch_is_called_a_generation() -> None:
     assert group.check_commit_in_transaction("", None, -1) is ErrorCode.NONE
 
 
-def test_who_asks_for_offsets_as_a_member_has_to_be_one() -> None:
+def test_fetching_offsets_with_a_member_id_requires_membership() -> None:
     office = Office({"read": 1})
     office.client("ann", "read").beat()
     assert office.groups.offsets.check_fetch("g", None, -1) is ErrorCode.NONE
@@ -69,7 +69,7 @@ def test_who_asks_for_offsets_as_a_member_has_to_be_one() -> None:
     assert office.groups.offsets.check_fetch("none", "bob", 1) is ErrorCode.NONE
 
 
-def test_offsets_of_what_the_group_reads_are_not_deleted() -> None:
+def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
     office = Office({"read": 1, "orders": 1, "other": 1})
     office.client("ann", "read", subscribed_topic_regex="ord.*").beat()
     assert office.group.is_subscribed_to("read")

@@ -1,4 +1,4 @@
-"""Members of both protocols in one group: how it becomes another kind of group, and back."""
+"""Members of both protocols in one group: online migration in both directions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REBALANCE_MS = 60_000
 
 
 class Classic:
-    """A member of the classic protocol that gives up only what it has to."""
+    """A cooperative member of the classic protocol."""
 
     def __init__(self, office: Office, name: str, instance: str | None = None) -> None:
         self._office = office
@@ -56,7 +56,7 @@ class Classic:
         return self.joined()
 
     def joined(self) -> Any:
-        """The answer, if it is there."""
+        """The response, if it has arrived."""
         answer = self._office.answers.pop(self.name, None)
         if answer is not None and answer.member_id:
             self.id = answer.member_id
@@ -82,7 +82,7 @@ class Classic:
         return self._office.groups.heartbeat(request, now)
 
     def follow(self, now: int = 0) -> None:
-        """What a client does: a heartbeat, and if it is told to, another join."""
+        """Behave like a client: send a heartbeat, and rejoin if told to."""
         if self.beat(now) is ErrorCode.REBALANCE_IN_PROGRESS:
             assert self.join(now).error_code == ErrorCode.NONE
             assert self.sync(now).error_code == ErrorCode.NONE
@@ -99,7 +99,7 @@ class Classic:
 
 
 def one_classic(partitions: int = 4, **settings: Any) -> tuple[Office, Classic]:
-    """A classic group with one member, ann, who has everything."""
+    """A classic group with one member, ann, that owns everything."""
     office = Office({"read": partitions}, **settings)
     ann = Classic(office, "ann")
     ann.join()
@@ -139,7 +139,7 @@ def test_a_classic_group_becomes_a_consumer_group_when_the_first_new_member_join
     assert office.group.state is State.STABLE
 
 
-def test_and_a_classic_group_again_when_the_last_has_left() -> None:
+def test_a_consumer_group_becomes_classic_again_when_the_last_new_member_leaves() -> None:
     office, ann = one_classic()
     bob = office.client("bob", "read")
     bob.beat()
@@ -158,7 +158,7 @@ def test_and_a_classic_group_again_when_the_last_has_left() -> None:
     assert ann.numbers == [0, 1, 2, 3]
 
 
-def test_what_it_was_is_gone_from_the_log_before_what_it_is_begins() -> None:
+def test_records_of_the_old_group_type_are_removed_before_those_of_the_new() -> None:
     office, ann = one_classic()
     bob = office.client("bob", "read")
     bob.beat()
@@ -173,7 +173,7 @@ def test_what_it_was_is_gone_from_the_log_before_what_it_is_begins() -> None:
     assert downgraded.state is State.STABLE
 
 
-def test_those_who_wait_in_the_classic_group_are_told_to_join_again() -> None:
+def test_waiting_members_of_the_classic_group_are_told_to_rejoin() -> None:
     office, _ann = one_classic()
     cyd = Classic(office, "cyd")
     cyd.join()
@@ -210,7 +210,7 @@ def test_a_classic_member_leaves_a_consumer_group() -> None:
     assert numbers(bob) == [0, 1, 2, 3]
 
 
-def test_a_new_member_does_not_leave_by_the_classic_door() -> None:
+def test_a_new_member_cannot_leave_with_the_classic_protocol() -> None:
     office, ann = one_classic()
     office.client("bob", "read").beat()
     intruder = Classic(office, "bob")
@@ -237,7 +237,7 @@ def test_a_classic_member_has_its_own_session_timeout() -> None:
     assert [(one.member_id, one.missed) for one in office.expired] == [(ann.id, "heartbeat")]
 
 
-def test_a_classic_member_that_does_not_join_again_in_time_is_dropped() -> None:
+def test_a_classic_member_that_does_not_rejoin_in_time_is_dropped() -> None:
     office, ann = one_classic()
     office.client("bob", "read").beat()
     for now in range(0, REBALANCE_MS, 5000):
@@ -261,7 +261,7 @@ def test_a_classic_member_that_never_asks_for_its_assignment_is_dropped() -> Non
     assert ("sync", ann.id) in [(one.missed, one.member_id) for one in office.expired]
 
 
-def test_an_empty_group_becomes_whatever_the_next_member_is() -> None:
+def test_an_empty_group_takes_the_type_of_the_next_member() -> None:
     office = Office({"read": 1})
     office.client("bob", "read").beat()
     office.beat("bob", member_epoch=-1)
@@ -276,7 +276,7 @@ def test_an_empty_group_becomes_whatever_the_next_member_is() -> None:
 
 
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
-def test_a_classic_group_stays_one_where_it_has_to(policy: str) -> None:
+def test_a_classic_group_stays_classic_if_the_policy_forbids_migration(policy: str) -> None:
     office, ann = one_classic(consumer_migration_policy=policy)
     written = list(office.log)
     assert office.client("bob", "read").beat().error_code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -284,7 +284,7 @@ def test_a_classic_group_stays_one_where_it_has_to(policy: str) -> None:
     assert ann.beat() is ErrorCode.NONE
 
 
-def test_a_consumer_group_stays_one_where_it_has_to() -> None:
+def test_a_consumer_group_stays_one_if_the_policy_forbids_migration() -> None:
     office, ann = one_classic(consumer_migration_policy="upgrade")
     bob = office.client("bob", "read")
     bob.beat()
@@ -295,7 +295,7 @@ def test_a_consumer_group_stays_one_where_it_has_to() -> None:
     assert ann.numbers == [0, 1, 2, 3]
 
 
-def test_a_group_of_other_things_than_consumers_is_left_alone() -> None:
+def test_a_group_of_another_protocol_type_is_not_migrated() -> None:
     office = Office({"read": 1})
     worker = Classic(office, "worker")
     worker.join(protocol_type="connect", protocols=protocols("x", metadata=b"whatever"))
@@ -303,7 +303,7 @@ def test_a_group_of_other_things_than_consumers_is_left_alone() -> None:
     assert office.client("bob", "read").beat().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_conversion_that_cannot_be_written_never_was() -> None:
+def test_a_migration_that_cannot_be_written_has_no_effect() -> None:
     office, ann = one_classic()
     office.can_write = False
     assert office.client("bob", "read").beat().error_code == ErrorCode.NOT_COORDINATOR
@@ -319,7 +319,7 @@ def test_a_conversion_that_cannot_be_written_never_was() -> None:
     assert bob.beat().error_code == ErrorCode.NONE
 
 
-def test_a_static_member_may_come_back_in_the_other_protocol() -> None:
+def test_a_static_member_may_return_with_the_other_protocol() -> None:
     office = Office({"read": 2})
     office.client("old", "read", instance_id="A").beat()
     office.beat("old", member_epoch=-2, instance_id="A")
@@ -333,7 +333,7 @@ def test_a_static_member_may_come_back_in_the_other_protocol() -> None:
     assert ann.beat() is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_the_last_new_member_may_come_back_as_a_classic_one() -> None:
+def test_the_last_new_member_may_return_as_a_classic_one() -> None:
     office = Office({"read": 2})
     office.client("bob", "read", instance_id="B").beat()
     cyd = Classic(office, "cyd")
@@ -349,7 +349,7 @@ def test_the_last_new_member_may_come_back_as_a_classic_one() -> None:
     assert cyd.generation == bob.generation
 
 
-def test_admins_are_told_which_kind_of_group_it_is() -> None:
+def test_describe_shows_the_group_type() -> None:
     office, _ann = one_classic()
     assert office.groups.consumers.describe(GROUP).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert office.groups.describe(GROUP, 6).error_code == ErrorCode.NONE

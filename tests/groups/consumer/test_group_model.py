@@ -1,4 +1,4 @@
-"""Whatever members, topics, disks and brokers do: no partition is read by two, and in the end all of them are read."""
+"""Model test of consumer groups: no partition has two owners, and finally all have one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUBSCRIPTIONS = st.one_of(
 
 
 class Reader:
-    """A member that takes its time to give up what it was told to."""
+    """A member that revokes with a delay."""
 
     def __init__(self, name: str, instance: str | None, subscription: dict[str, Any]) -> None:
         self.id = name
@@ -38,7 +38,7 @@ class Reader:
         self.reads: set[Partition] = set()
         self.revoked: set[Partition] = set()
         self.has_missed_something = False
-        """Then it says everything again, and is told everything."""
+        """After a lost response it sends and receives its full state."""
 
     @property
     def topics(self) -> set[str]:
@@ -56,7 +56,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         self.count = 0
         self.highest_epoch = 0
 
-    # ── What can happen ──────────────────────────────────────────────────────────────────────────────────────
+    # ── Events ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @precondition(lambda self: len(self.readers) < 5)
     @rule(subscription=SUBSCRIPTIONS, is_static=st.booleans())
@@ -147,18 +147,18 @@ class ConsumerGroups(RuleBasedStateMachine):
         self.office.carry_out(self.office.groups.table.start(self.now))
         self.office.can_write = can_write
 
-    # ── What must hold ───────────────────────────────────────────────────────────────────────────────────────
+    # ── Invariants ───────────────────────────────────────────────────────────────────────────────────────────
 
     @invariant()
     def no_partition_is_read_by_two(self) -> None:
         members = {member for group in self.office.groups.table for member in _members(group)}
-        # Who was dropped has to notice by itself that its session is over, and stop.
+        # A dropped member must notice that its session expired, and stop.
         there = [reader for reader in self.readers if reader.id in members]
         for one, other in combinations(there, 2):
             assert not one.reads & other.reads
 
     @invariant()
-    def what_groups_take_is_known(self) -> None:
+    def the_memory_of_groups_is_accounted(self) -> None:
         table = self.office.groups.table
         for group in table:
             state = group.state_of_members  # type: ignore[union-attr]
@@ -176,10 +176,10 @@ class ConsumerGroups(RuleBasedStateMachine):
                 self.highest_epoch = state.epoch
 
     def teardown(self) -> None:
-        """In the end everything that somebody reads is read by somebody, once."""
+        """Finally every subscribed partition has exactly one owner."""
         self.restart_the_broker()
         self.office.can_write = True
-        # Long enough for those to be missed whose leaving could not be written.
+        # Long enough to expire members whose leave could not be written.
         for _ in range(12):
             for reader in list(self.readers):
                 reader.reads -= reader.revoked
@@ -197,7 +197,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         }
         assert sorted(each for reader in self.readers for each in reader.reads) == sorted(wanted)
 
-    # ── How it is done ───────────────────────────────────────────────────────────────────────────────────────
+    # ── Helpers ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _ask(self, reader: Reader, **fields: Any) -> Any:
         is_full = reader.has_missed_something or not reader.epoch

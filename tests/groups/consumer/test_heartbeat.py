@@ -1,4 +1,4 @@
-"""How members of a consumer group come, follow their assignment, and go."""
+"""Heartbeats of a consumer group: join, reconcile, leave, expire."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_heartbeat_without_news_is_answered_without_an_assignment_and_nothing_
     assert office.log == written
 
 
-def test_a_newcomer_waits_until_others_have_said_that_they_gave_up() -> None:
+def test_a_new_member_waits_until_others_confirm_revocation() -> None:
     office = Office({"read": 4})
     ann, bob = office.client("ann", "read"), office.client("bob", "read")
     ann.beat()
@@ -47,10 +47,10 @@ def test_a_newcomer_waits_until_others_have_said_that_they_gave_up() -> None:
     assert office.group.state is State.RECONCILING
 
     had = numbers(ann)
-    ann.beat()  # told to give up two
+    ann.beat()  # told to revoke two
     assert (ann.epoch, len(numbers(ann))) == (2, 2)
     bob.beat()
-    assert numbers(bob) == []  # not before she says that she did
+    assert numbers(bob) == []  # not before she confirms it
 
     ann.beat()
     assert ann.epoch == 3
@@ -59,7 +59,7 @@ def test_a_newcomer_waits_until_others_have_said_that_they_gave_up() -> None:
     assert office.group.state is State.STABLE
 
 
-def test_who_does_not_say_what_it_owns_is_taken_to_own_it_all() -> None:
+def test_a_member_that_reports_nothing_is_assumed_to_own_everything() -> None:
     office = Office({"read": 2})
     ann, bob = office.client("ann", "read"), office.client("bob", "read")
     ann.beat()
@@ -71,7 +71,7 @@ def test_who_does_not_say_what_it_owns_is_taken_to_own_it_all() -> None:
     assert office.group.state_of_members.current("ann").state is MemberState.UNREVOKED_PARTITIONS
 
 
-def test_a_member_that_leaves_makes_room_for_the_others() -> None:
+def test_partitions_of_a_leaving_member_go_to_the_others() -> None:
     office = Office({"read": 4})
     ann, bob = office.client("ann", "read"), office.client("bob", "read")
     ann.beat()
@@ -106,7 +106,7 @@ def test_a_silent_member_is_dropped() -> None:
     assert ann.beat(SESSION_MS).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_that_does_not_give_up_in_time_is_dropped() -> None:
+def test_a_member_that_does_not_revoke_in_time_is_dropped() -> None:
     office = Office({"read": 2})
     ann, bob = office.client("ann", "read"), office.client("bob", "read")
     ann.beat()
@@ -123,7 +123,7 @@ def test_a_member_that_does_not_give_up_in_time_is_dropped() -> None:
     assert numbers(bob) == [0, 1]
 
 
-def test_a_member_that_gave_up_in_time_is_not() -> None:
+def test_a_member_that_revoked_in_time_is_not_dropped() -> None:
     office = Office({"read": 2})
     ann, bob = office.client("ann", "read"), office.client("bob", "read")
     ann.beat()
@@ -137,7 +137,7 @@ def test_a_member_that_gave_up_in_time_is_not() -> None:
     assert office.expired == []
 
 
-def test_more_partitions_are_shared_out_with_the_next_heartbeat() -> None:
+def test_added_partitions_are_assigned_with_the_next_heartbeat() -> None:
     office = Office({"read": 2})
     ann = office.client("ann", "read")
     ann.beat()
@@ -159,7 +159,7 @@ def test_partitions_that_move_to_other_racks_begin_another_epoch() -> None:
     assert (ann.epoch, numbers(ann)) == (3, [0, 1])
 
 
-def test_the_rack_of_a_member_is_noted_and_begins_no_epoch() -> None:
+def test_a_members_rack_is_recorded_without_a_new_epoch() -> None:
     office = Office({"read": 2})
     ann = office.client("ann", "read", rack_id="a")
     ann.beat()
@@ -169,7 +169,7 @@ def test_the_rack_of_a_member_is_noted_and_begins_no_epoch() -> None:
     assert member.rack_id == "b"
 
 
-def test_a_topic_that_is_made_anew_is_another_topic() -> None:
+def test_a_re_created_topic_is_another_topic() -> None:
     office = Office({"read": 1})
     ann = office.client("ann", "read")
     ann.beat()
@@ -181,7 +181,7 @@ def test_a_topic_that_is_made_anew_is_another_topic() -> None:
     assert [partition.topic_id for partition in ann.owned] == [made.id]
 
 
-def test_a_topic_that_comes_later_is_read_from_then_on() -> None:
+def test_a_topic_created_later_is_assigned() -> None:
     office = Office({})
     ann = office.client("ann", "later")
     ann.beat()
@@ -199,7 +199,7 @@ def test_other_topics_make_no_difference() -> None:
     assert ann.beat().member_epoch == 2
 
 
-def test_a_member_can_change_what_it_reads() -> None:
+def test_a_member_can_change_its_subscription() -> None:
     office = Office({"read": 1, "other": 2})
     ann = office.client("ann", "read")
     ann.beat()
@@ -209,7 +209,7 @@ def test_a_member_can_change_what_it_reads() -> None:
     assert numbers(ann) == [0, 1]
 
 
-def test_the_answer_to_an_epoch_that_was_lost_is_given_again() -> None:
+def test_a_lost_response_is_repeated_for_the_previous_epoch() -> None:
     office = Office({"read": 2})
     ann = office.client("ann", "read")
     ann.beat()
@@ -234,7 +234,7 @@ def test_a_member_with_a_wrong_epoch_is_fenced(epoch: int) -> None:
     assert answer.error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_a_member_that_begins_anew_keeps_its_place() -> None:
+def test_a_member_that_rejoins_with_epoch_0_keeps_its_partitions() -> None:
     office = Office({"read": 2})
     ann = office.client("ann", "read")
     ann.beat()
@@ -243,14 +243,14 @@ def test_a_member_that_begins_anew_keeps_its_place() -> None:
     assert (again.epoch, numbers(again)) == (2, [0, 1])
 
 
-def test_a_group_has_no_more_members_than_it_may_have() -> None:
+def test_the_group_size_is_limited() -> None:
     office = Office({"read": 2}, consumer_max_size=1)
     office.client("ann", "read").beat()
     assert office.client("bob", "read").beat().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert office.client("ann", "read").beat().error_code == ErrorCode.NONE
 
 
-def test_before_version_1_the_broker_makes_the_id() -> None:
+def test_before_version_1_the_broker_assigns_the_member_id() -> None:
     office = Office({"read": 1})
     fields: dict[str, Any] = {
         "member_epoch": 0,
@@ -262,7 +262,7 @@ def test_before_version_1_the_broker_makes_the_id() -> None:
     assert office.beat("", version=1, **fields).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_members_are_refused_where_there_is_no_group() -> None:
+def test_members_of_an_unknown_group_are_refused() -> None:
     office = Office({"read": 1})
     assert office.beat("ann", member_epoch=1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert office.beat("ann", member_epoch=-1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -286,7 +286,7 @@ def test_members_are_refused_where_there_is_no_group() -> None:
         ({"subscribed_topic_regex": "("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_makes_no_group(change: dict[str, Any], error: ErrorCode) -> None:
+def test_an_invalid_heartbeat_is_refused_and_creates_no_group(change: dict[str, Any], error: ErrorCode) -> None:
     office = Office({"read": 1})
     fields: dict[str, Any] = {
         "member_epoch": 0,
@@ -300,7 +300,7 @@ def test_what_makes_no_sense_is_refused_and_makes_no_group(change: dict[str, Any
     assert not list(office.groups.table)
 
 
-def test_members_choose_the_assignor_together() -> None:
+def test_the_assignor_is_chosen_by_the_members() -> None:
     office = Office({"a": 2, "b": 2})
     members = [office.client(name, "a", "b", server_assignor="range") for name in ("ann", "bob")]
     for each in members:
@@ -309,7 +309,7 @@ def test_members_choose_the_assignor_together() -> None:
     assert [numbers(each) for each in members] == [[0, 0], [1, 1]]
 
 
-def test_a_rebalance_can_be_asked_for() -> None:
+def test_a_rebalance_can_be_triggered() -> None:
     office = Office({"read": 2})
     ann = office.client("ann", "read")
     ann.beat()
@@ -319,7 +319,7 @@ def test_a_rebalance_can_be_asked_for() -> None:
     assert (ann.epoch, numbers(ann)) == (3, [0, 1])
 
 
-def test_members_can_be_taken_for_dead() -> None:
+def test_members_can_be_expired_by_a_fault() -> None:
     office = Office({"read": 2})
     ann, bob = office.client("ann", "read"), office.client("bob", "read")
     ann.beat()
@@ -330,7 +330,7 @@ def test_members_can_be_taken_for_dead() -> None:
     assert numbers(bob) == [0, 1]
 
 
-def test_a_pattern_reads_what_it_matches_now_and_later() -> None:
+def test_a_pattern_matches_current_and_future_topics() -> None:
     office = Office({"orders-1": 1, "orders-2": 1, "payments": 1})
     ann = office.client("ann", subscribed_topic_regex="orders-.*")
     ann.beat()
@@ -343,7 +343,7 @@ def test_a_pattern_reads_what_it_matches_now_and_later() -> None:
     assert len(ann.owned) == 2
 
 
-def test_a_pattern_that_nobody_has_any_more_is_forgotten() -> None:
+def test_an_unused_pattern_is_removed() -> None:
     office = Office({"orders": 1})
     ann = office.client("ann", subscribed_topic_regex="orders")
     ann.beat()
@@ -353,7 +353,7 @@ def test_a_pattern_that_nobody_has_any_more_is_forgotten() -> None:
     assert len(ann.owned) == 1
 
 
-def test_what_cannot_be_written_never_was() -> None:
+def test_a_change_that_cannot_be_written_has_no_effect() -> None:
     office = Office({"read": 4})
     ann = office.client("ann", "read")
     ann.beat()
@@ -369,7 +369,7 @@ def test_what_cannot_be_written_never_was() -> None:
     assert len(bob.owned) == len(ann.owned) == 2
 
 
-def test_a_member_whose_end_could_not_be_written_ends_later() -> None:
+def test_a_leave_that_could_not_be_written_is_retried() -> None:
     office = Office({"read": 1})
     office.client("ann", "read").beat()
     office.can_write = False
@@ -392,7 +392,7 @@ def test_a_change_of_topics_that_could_not_be_written_is_not_missed() -> None:
     assert numbers(ann) == [0, 1]
 
 
-def test_a_group_that_is_read_back_goes_on_as_it_was() -> None:
+def test_a_reloaded_group_continues_unchanged() -> None:
     office = Office({"read": 4, "orders-1": 2})
     ann = office.client("ann", "read", subscribed_topic_regex="orders.*")
     bob = office.client("bob", "read", instance_id="B")

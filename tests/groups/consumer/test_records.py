@@ -87,7 +87,7 @@ def test_records_are_read_and_written_as_kafka_does(record: Record, kafkas: tupl
     assert consumer_records.encode(Record(record.key, None)) == (key, None)
 
 
-def test_what_kafka_4_0_kept_of_topics_is_left_alone() -> None:
+def test_topic_records_of_kafka_4_0_are_ignored() -> None:
     key = records.decode_key(bytes.fromhex("00040009636f6e766572746564"))
     assert key == SubscriptionKey(group_id="converted")
     assert consumer_records.decode_value(key, b"whatever", "log") is None
@@ -99,7 +99,7 @@ def test_broken_values_are_refused(value: str) -> None:
         consumer_records.decode_value(EpochKey(group_id="g"), bytes.fromhex(value), "log")
 
 
-def test_partitions_without_epochs_of_their_own_have_that_of_their_member() -> None:
+def test_partitions_without_an_epoch_have_that_of_their_member() -> None:
     old = CurrentValue(
         member_epoch=7,
         previous_member_epoch=6,

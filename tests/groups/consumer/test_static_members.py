@@ -1,4 +1,4 @@
-"""Members that have a name which outlives them."""
+"""Static members."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ottla.groups.states import State
 from .making import SESSION_MS, Office, numbers, settle
 
 
-def test_a_member_that_leaves_for_a_while_finds_its_partitions_again() -> None:
+def test_a_static_member_that_leaves_temporarily_keeps_its_partitions() -> None:
     office = Office({"read": 4})
     ann, bob = office.client("ann", "read", instance_id="A"), office.client("bob", "read")
     ann.beat()
@@ -26,7 +26,7 @@ def test_a_member_that_leaves_for_a_while_finds_its_partitions_again() -> None:
     assert office.group.state is State.STABLE
 
 
-def test_the_name_is_not_given_away_before_its_owner_has_left() -> None:
+def test_an_instance_id_in_use_is_refused() -> None:
     office = Office({"read": 1})
     office.client("ann", "read", instance_id="A").beat()
     other = office.client("ann-2", "read", instance_id="A")
@@ -35,7 +35,7 @@ def test_the_name_is_not_given_away_before_its_owner_has_left() -> None:
     assert other.beat().error_code == ErrorCode.NONE
 
 
-def test_who_had_the_name_before_is_fenced() -> None:
+def test_the_previous_member_of_an_instance_is_fenced() -> None:
     office = Office({"read": 1})
     ann = office.client("ann", "read", instance_id="A")
     ann.beat()
@@ -46,7 +46,7 @@ def test_who_had_the_name_before_is_fenced() -> None:
     assert office.beat("ann", member_epoch=-1, instance_id="B").error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_who_does_not_come_back_in_time_is_gone() -> None:
+def test_a_static_member_that_does_not_return_in_time_is_removed() -> None:
     office = Office({"read": 2})
     ann, bob = office.client("ann", "read", instance_id="A"), office.client("bob", "read")
     ann.beat()
@@ -58,7 +58,7 @@ def test_who_does_not_come_back_in_time_is_gone() -> None:
     assert numbers(bob) == [0, 1]
 
 
-def test_an_absent_member_keeps_its_partitions_over_a_change_of_brokers() -> None:
+def test_an_absent_static_member_keeps_its_partitions_after_a_coordinator_change() -> None:
     office = Office({"read": 2})
     office.client("ann", "read", instance_id="A").beat()
     office.beat("ann", member_epoch=-2, instance_id="A")

@@ -1,4 +1,4 @@
-"""Records that do not parse, however large and odd: the pipeline goes on, and says of each what is wrong with it."""
+"""Records that do not parse, however large: the pipeline continues, and each dead letter has the reason."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,8 +43,10 @@ def test_a_dead_letter_names_the_field_that_spark_refused_and_a_large_one_is_cut
     with Producer(cluster.servers) as producer:
         producer.send(topic, large, headers=[("trace", b"abc")])
 
-    assert pipelines.run(FILE.format(topic=topic)).state == "finished"
+    said: list[str] = []
+    assert pipelines.run(FILE.format(topic=topic), say=said.append).state == "finished"
 
+    assert said[-1] == f"orders-dead-letters: {len(BAD) + 1} sent to topic {topic}.dead"
     assert [row.qty for row in pipelines.rows()] == [1]
     *small, cut = sorted(read(f"{topic}.dead"), key=lambda record: len(record.value))
     assert {dict(each.headers)["ottla.error"].decode() for each in small} == {reason for _, reason in BAD.values()}
@@ -80,7 +82,7 @@ def test_a_restarted_pipeline_knows_its_lag_before_its_first_micro_batch(
     assert [query.lag for query in told[-1].queries] == [0, 0]
 
 
-def test_a_query_that_fails_is_told_in_one_line_and_its_stack_is_in_a_file(
+def test_a_failed_query_is_a_one_line_error_with_its_stack_in_a_file(
     pipelines: Pipelines, cluster: Cluster, send: Send
 ) -> None:
     topic = cluster.topic()

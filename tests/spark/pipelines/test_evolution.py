@@ -1,4 +1,4 @@
-"""A query whose columns change, and the tables of every kind of sink: what follows, and what is refused."""
+"""Schema evolution of every kind of sink: supported and refused changes."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -11,11 +11,21 @@ from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines, a_sink
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.evolution.rules import AddColumn, EvolutionPolicy, TableColumns, WidenColumn, decide
+from ottla.spark.pipelines.changes.rules import DELETE
+from ottla.spark.pipelines.evolution.rules import (
+    AddColumn,
+    Evolution,
+    EvolutionPolicy,
+    TableColumns,
+    WidenColumn,
+    decide,
+)
 from ottla.spark.pipelines.evolution.types import Array, Struct, as_json, from_spark, struct_of
 from ottla.spark.pipelines.sinks.batch import MicroBatch
 from ottla.spark.pipelines.sinks.delta import DeltaSink
 from ottla.spark.pipelines.sinks.iceberg import IcebergSink
+from ottla.spark.pipelines.tables.changes import Changes
+from ottla.spark.pipelines.tables.staging import BatchId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,13 +43,7 @@ NEW = {"id": 2, "qty": 2, "price": Decimal("3.50"), "city": "Prag", "place": {"x
 
 GOES_ON = dict.fromkeys(KINDS, "")
 REFUSED_TYPE = dict.fromkeys(KINDS, "this is not a safe widening")
-NOT_WIDENED = {
-    "parquet": "in a Parquet folder: files of both types",
-    "delta": "in a Delta table: the package deltalake",
-    "iceberg": 'needs evolution = "widen"',
-    "postgresql": 'needs evolution = "widen"',
-    "sqlite": 'needs evolution = "widen"',
-}
+NOT_WIDENED = dict.fromkeys(KINDS, 'needs evolution = "widen"')
 CASES: dict[str, tuple[EvolutionPolicy, str, tuple[Any, ...], dict[str, str], dict[str, Any]]] = {
     "add a column": ("add", f"{BEFORE}, note string", (2, *FIRST[1:], "n"), GOES_ON, {**NEW, "note": "n"}),
     "add a column under strict": (
@@ -53,7 +57,7 @@ CASES: dict[str, tuple[EvolutionPolicy, str, tuple[Any, ...], dict[str, str], di
         "widen",
         BEFORE.replace("qty int", "qty bigint").replace("(10,2)", "(12,2)"),
         (2, 1 << 40, Decimal("1234567890.50"), "Prag", (4,)),
-        {**GOES_ON, "parquet": NOT_WIDENED["parquet"], "delta": NOT_WIDENED["delta"]},
+        GOES_ON,
         {**NEW, "qty": 1 << 40, "price": Decimal("1234567890.50")},
     ),
     "widen under add": ("add", BEFORE.replace("qty int", "qty bigint"), (2, *FIRST[1:]), NOT_WIDENED, {}),
@@ -111,7 +115,7 @@ def sink_of(kind: Any, folder: Path, url: str, policy: EvolutionPolicy, name: st
 
 
 def rows_of(sink: Any) -> list[dict[str, Any]]:
-    """By the format's own library, in the order of `id`, without nulls that nobody wrote."""
+    """Rows read by the format's library, ordered by `id`, without nulls of missing columns."""
     if sink.kind == "parquet":
         import pyarrow.parquet as pq
         from pyarrow import concat_tables
@@ -214,7 +218,7 @@ table = "orders"
 """
 
 
-def test_a_changed_type_is_refused_before_it_ruins_a_table_and_an_added_column_is_visible_everywhere(
+def test_a_changed_type_is_refused_before_writing_and_an_added_column_is_visible_everywhere(
     pipelines: Pipelines, cluster: Cluster, send: Callable[..., None], tmp_path: Path, postgresql: str
 ) -> None:
     topic = cluster.topic()
@@ -264,7 +268,34 @@ def test_changes_are_found_by_name_at_every_depth() -> None:
     assert found.notes == ("no longer writes column gone: it is null in new rows",)
 
 
-def test_a_column_that_was_dropped_in_an_earlier_run_makes_no_rename_of_a_new_one() -> None:
+def test_a_partitioned_delta_table_is_rewritten_with_wider_types_once(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    import pyarrow as pa
+
+    sink = a_sink("delta", path=str(tmp_path / "table"), partition_by=("city",), key=("id",), mode="update")
+    narrow, wide = struct_of([("id", "int"), ("city", "string")]), struct_of([("id", "bigint"), ("city", "string")])
+    first = sink.open_table()
+    first.commit([], BatchId("query", 0), Evolution(narrow))
+    rows = {"id": pa.array([1, 2], pa.int32()), "city": ["Prag", "Wien"], DELETE: [False, False]}
+    first.merge(Changes(pa.table(rows)), BatchId("query", 1), Evolution(narrow), sink.changes)
+    widened = Evolution(wide, (WidenColumn(("id",), "int", "bigint"),))
+    rows = {"id": pa.array([1, 1 << 40]), "city": ["Bern", "Bern"], DELETE: [False, False]}
+    for _ in range(2):
+        table = sink.open_table()
+        if not table.has(BatchId("query", 2)):
+            table.merge(Changes(pa.table(rows)), BatchId("query", 2), widened, sink.changes)
+
+    found = deltalake.DeltaTable(sink.path)
+    assert (found.version(), found.metadata().partition_columns) == (4, ["city"])
+    assert "ottla.createdByPipeline" in found.metadata().configuration
+    assert sorted((row["id"], row["city"]) for row in found.to_pyarrow_table().to_pylist()) == [
+        (1, "Bern"),
+        (2, "Wien"),
+        (1 << 40, "Bern"),
+    ]
+
+
+def test_a_column_dropped_in_an_earlier_run_does_not_make_a_new_one_a_rename() -> None:
     have = table(id="int", city="string")
     query = struct_of([("id", "int"), ("town", "string")])
     assert decide(have, query, "add", DeltaSink.abilities, ("id", "city")).misfits

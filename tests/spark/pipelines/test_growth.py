@@ -1,11 +1,11 @@
-"""Tables that grow commit by commit: what a commit opens, and what stays behind it, does not grow with them."""
+"""Tables with many commits: the cost and leftovers of a commit do not grow."""
 
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.spark_growth import commit_of
+from bench.spark_growth import commit_of, known_ids
 from tests.spark.pipelines.conftest import a_sink
 
 from ottla.spark.pipelines.tables.delta_log import files_to_remove
@@ -44,7 +44,23 @@ def test_an_iceberg_table_keeps_few_snapshots_and_manifests_and_every_row(tmp_pa
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(COMMITS * 10))
 
 
-def test_what_expired_snapshots_of_iceberg_left_is_removed_and_all_rows_stay_readable(tmp_path: Path) -> None:
+def test_an_iceberg_table_that_rows_are_merged_into_keeps_few_manifests(tmp_path: Path) -> None:
+    sink = grown(tmp_path, "iceberg", key=("id",), mode="update")
+    table = iceberg(sink)
+
+    manifests = table.current_snapshot().manifests(table.io)
+    assert len(manifests) <= 20
+    # Those of this snapshot alone may say which files it removed.
+    dead = [each for each in manifests if not each.has_added_files() and not each.has_existing_files()]
+    assert {each.added_snapshot_id for each in dead} <= {table.current_snapshot().snapshot_id}
+    expected: dict[int, bool] = {}
+    for number in range(COMMITS):
+        expected |= {each: bool(number) and each % 10 == 0 for each in known_ids(number)}
+    found = sorted(table.scan().to_arrow()["id"].to_pylist())
+    assert found == sorted(each for each, is_deleted in expected.items() if not is_deleted)
+
+
+def test_files_of_expired_iceberg_snapshots_are_removed_and_all_rows_stay_readable(tmp_path: Path) -> None:
     sink = grown(tmp_path, "iceberg", keep_versions=3)
     metadata = Path(sink.path) / "shop" / "grown" / "metadata"
     before = len(list(metadata.iterdir()))
@@ -74,7 +90,7 @@ def test_a_delta_table_has_a_short_log_and_every_row(tmp_path: Path) -> None:
     assert len(older.to_pyarrow_table()) == (COMMITS - 10) * 10
 
 
-def test_the_log_of_a_delta_table_that_somebody_else_made_is_not_shortened(tmp_path: Path) -> None:
+def test_the_log_of_a_foreign_delta_table_is_not_truncated(tmp_path: Path) -> None:
     import deltalake
     import pyarrow as pa
 

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ottla.core.errors import InvalidRequest
 from ottla.storage.catalog.acl_filter import AclFilter, matches, matching

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ottla.core.ids import TopicId
 from ottla.storage.catalog.catalog import edit_keys

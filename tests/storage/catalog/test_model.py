@@ -1,16 +1,16 @@
-"""Whatever is done to a catalog in whatever order, it answers like a dictionary, also after a restart."""
+"""Model test: a catalog behaves like a dictionary, also after restarts."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
 
 from ottla.core.errors import ApiError, InvalidPartitions, InvalidTopic, TopicAlreadyExists
 from ottla.storage.catalog.acl_filter import AclFilter

@@ -48,10 +48,10 @@ class Intake(Struct, frozen=True, gc=False):
     @classmethod
     def of(cls, config: TopicConfig) -> Intake | None:
         """None if batches are appended unchanged."""
+        if config.keeps_batches:
+            return None
         codec = _CODECS.get(config.compression_type)
         needs_keys = config.log.cleanup_policy != "delete"
-        if codec is None and not needs_keys and config.schemas is None:
-            return None
         return cls(codec, config.compression_level, needs_keys, config.log.max_message_bytes, config.schemas)
 
     def apply(self, batch: memoryview, limit: int) -> Prepared:

@@ -18,11 +18,11 @@ A validate-only request is an edit that is not committed.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ottla.broker.configs.definition import ConfigType
 from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions, group_definitions

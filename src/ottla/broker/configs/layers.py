@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions
 from ottla.broker.configs.topic_config import TopicConfig, build, usable, values_of
@@ -45,8 +48,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_GROUP_CONFIG = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfigs:
+class BrokerConfigs(Struct, frozen=True, kw_only=True, dict=True):
     """All broker configs that are set. Dynamic values of this broker take precedence over dynamic defaults of all
     brokers, and those over static values."""
 
@@ -57,20 +59,24 @@ class BrokerConfigs:
     dynamic: Texts = field(default_factory=dict)
     is_encrypted: bool = True
     """Whether data at rest is encrypted here."""
-    topic_values: Mapping[str, Value] = field(init=False, repr=False, compare=False)
-    """The value of every topic config for a topic without configs."""
-    topic_defaults: TopicConfig = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        force_setattr(self, "static", {**static_log_settings(self.log), **self.static})
+
+    @cached_property
+    def topic_values(self) -> Mapping[str, Value]:
+        """The value of every topic config for a topic without configs."""
         values = _defaults() | values_of(self.log)
         for name, text in self.static.items():
             if (topic_name := _FOLLOWERS.get(name)) is not None:
                 values[topic_name] = parse_unruled(TOPIC_DEFINITIONS[topic_name], text)
         for layer in (self.dynamic_default, self.dynamic):
             values |= usable({_FOLLOWERS[name]: text for name, text in layer.items() if name in _FOLLOWERS})
-        object.__setattr__(self, "static", {**static_log_settings(self.log), **self.static})
-        object.__setattr__(self, "topic_values", values)
-        object.__setattr__(self, "topic_defaults", build(self._log_now(), values))
+        return values
+
+    @cached_property
+    def topic_defaults(self) -> TopicConfig:
+        return build(self._log_now(), self.topic_values)
 
     @classmethod
     def of(

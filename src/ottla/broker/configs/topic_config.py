@@ -14,10 +14,10 @@ follows:
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ottla.broker.configs.definitions import TOPIC_DEFINITIONS
 from ottla.broker.configs.values import parse, split_list
@@ -63,6 +63,11 @@ class TopicConfig(Struct, frozen=True, kw_only=True):
     min_cleanable_dirty_ratio: float
     schemas: SchemaRule | None = None
 
+    @property
+    def keeps_batches(self) -> bool:
+        """Whether batches are appended unchanged."""
+        return self.compression_type == "producer" and self.log.cleanup_policy == "delete" and self.schemas is None
+
 
 def _named_after_configs(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """The fields named like a topic config, except for the dots, and that config's name."""
@@ -70,7 +75,7 @@ def _named_after_configs(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple((field, key) for field, key in named if key in TOPIC_DEFINITIONS)
 
 
-_LOG_KEYS: Final = _named_after_configs(field.name for field in fields(LogConfig))
+_LOG_KEYS: Final = _named_after_configs(LogConfig.__struct_fields__)
 _TOPIC_KEYS: Final = _named_after_configs(TopicConfig.__struct_fields__)
 
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ottla.cluster.state import NO_NODE
+from ottla.broker.roles import NO_NODE
 from ottla.core.errors import ApiError, CorruptMessage, ErrorCode, NotLeaderOrFollower
 from ottla.wire.internal_records import partition_for
 

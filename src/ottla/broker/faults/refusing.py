@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import structs
 
@@ -10,6 +10,7 @@ from ottla.broker.authorization.guarding import with_more
 from ottla.broker.authorization.refusals import part_of, refusal
 from ottla.broker.faults.effects import drop
 from ottla.broker.faults.subjects import Subject, index_of, partition_field, partitions_in, subjects_of
+from ottla.broker.requests.api_table import SERVED
 from ottla.core.errors import ErrorCode
 from ottla.wire import apis
 from ottla.wire.apis import response_type
@@ -19,17 +20,6 @@ if TYPE_CHECKING:
     from ottla.broker.faults.filters import Filter
     from ottla.broker.requests.answers import Answer
 
-_BY_TOPIC: Final = {
-    apis.PRODUCE.key: ("topic_data", "responses"),
-    apis.FETCH.key: ("topics", "responses"),
-    apis.LIST_OFFSETS.key: ("topics", "topics"),
-    apis.OFFSET_FOR_LEADER_EPOCH.key: ("topics", "topics"),
-    apis.OFFSET_COMMIT.key: ("topics", "topics"),
-    apis.DELETE_RECORDS.key: ("topics", "topics"),
-    apis.CREATE_TOPICS.key: ("topics", "topics"),
-}
-"""APIs that list topics with one result each. Other requests fail as a whole."""
-
 
 async def refuse(call: Call, code: ErrorCode, where: Filter) -> Answer:
     """Answer matching partitions with an error; other partitions of the request are served."""
@@ -38,8 +28,9 @@ async def refuse(call: Call, code: ErrorCode, where: Filter) -> Answer:
         return await drop(call, after_effect=False)
     if call.request.API.key == apis.METADATA.key:
         return await _refuse_metadata(call, code, where)
-    if call.request.API.key in _BY_TOPIC:
-        return await _refuse_topics(call, code, where)
+    served = SERVED[call.request.API.key]
+    if served.by_topic is not None:
+        return await _refuse_topics(call, served.by_topic, code, where)
     return refusal(response_type(call.request.API), call.request, code, call.context.version)
 
 
@@ -53,8 +44,8 @@ async def _refuse_metadata(call: Call, code: ErrorCode, where: Filter) -> Answer
     return cast("Answer", structs.replace(answer, topics=topics))
 
 
-async def _refuse_topics(call: Call, code: ErrorCode, where: Filter) -> Answer:
-    asked, answered = _BY_TOPIC[call.request.API.key]
+async def _refuse_topics(call: Call, fields: tuple[str, str], code: ErrorCode, where: Filter) -> Answer:
+    asked, answered = fields
     meant, left = _parted(call, asked, where)
     response = response_type(call.request.API)
     version = call.context.version

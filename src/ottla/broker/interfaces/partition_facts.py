@@ -67,6 +67,17 @@ async def bounds(
     return found
 
 
+async def log_end(broker: Broker, partition: Partition) -> int:
+    """The end of the log at its leader: the last records may not be committed yet."""
+    node = node_to_ask(broker, partition)
+    if node == broker.config.node_id or broker.replication is None:
+        return partition.log.next_offset
+    asked = _offsets_at(broker.replication.others, node, [partition], _LATEST, READ_UNCOMMITTED, broker.config.node_id)
+    [(code, end)] = (await asked).values()
+    raise_refusal(code, f"could not list the offsets of {partition.at} at its leader")
+    return end
+
+
 def _bounds_of(partition: Partition, *, is_stable: bool) -> Bounds:
     if is_stable:
         return Bounds(partition.log.start_offset, partition.last_stable_offset)
@@ -125,7 +136,12 @@ async def _offsets(
 
 
 async def _offsets_at(
-    others: OtherNodes, node: int, partitions: list[Partition], timestamp: int, isolation: int
+    others: OtherNodes,
+    node: int,
+    partitions: list[Partition],
+    timestamp: int,
+    isolation: int,
+    replica_id: int = _CONSUMER,
 ) -> dict[TopicPartition, _CodeAndOffset]:
     topics = tuple(
         ListOffsetsTopic(
@@ -134,7 +150,7 @@ async def _offsets_at(
         )
         for name, indexes in _by_topic(partitions).items()
     )
-    request = ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=topics)
+    request = ListOffsetsRequest(replica_id=replica_id, isolation_level=isolation, topics=topics)
     answer = await others.ask(node, request)
     return {
         TopicPartition(topic.name, each.partition_index): (each.error_code, each.offset)

@@ -1,9 +1,8 @@
 """Every API that the broker serves, one record each.
 
 A record has the handler, the required permissions, the node to which requests from HTTP or other protocols are
-forwarded in a cluster, and whether it is audited. Versions and messages are declared in
-`wire`. Handlers, custom rules and forwarding are imported on first use: hence the lambdas. An API whose
-declaration in `wire/apis` names its home module has its record there.
+forwarded in a cluster, and whether it is audited. Versions and messages are declared in `wire`. Handlers, custom
+rules and forwarding are imported on first use: hence the lambdas. An API with a home module has its record there.
 """
 
 from __future__ import annotations
@@ -59,6 +58,7 @@ _APIS: Final = (
         lambda: handlers.produce.produce,
         Rule(custom=lambda: authorization.topics.produce, also=((Op.WRITE, _TOPIC), (Op.WRITE, _TXN))),
         forward=lambda: forwarding.PRODUCE,
+        by_topic=("topic_data", "responses"),
     ),
     ServedApi(
         apis.FETCH,
@@ -66,17 +66,20 @@ _APIS: Final = (
         Rule(custom=lambda: authorization.topics.fetch, also=((Op.READ, _TOPIC), (Op.CLUSTER_ACTION, _CLUSTER))),
         forward=lambda: forwarding.FETCH,
         audit="read",
+        by_topic=("topics", "responses"),
     ),
     ServedApi(
         apis.LIST_OFFSETS,
         lambda: handlers.offsets.list_offsets,
         Rule(each=Each(Op.DESCRIBE, _TOPIC, "topics", "topics")),
         forward=lambda: forwarding.OFFSETS_BY_LEADER,
+        by_topic=("topics", "topics"),
     ),
     ServedApi(
         apis.OFFSET_FOR_LEADER_EPOCH,
         lambda: handlers.offsets.offset_for_leader_epoch,
         Rule(each=Each(Op.DESCRIBE, _TOPIC, "topics", "topics", topic_name)),
+        by_topic=("topics", "topics"),
     ),
     ServedApi(
         apis.METADATA,
@@ -100,6 +103,7 @@ _APIS: Final = (
             also=((Op.CREATE, _TOPIC), (Op.CREATE, _CLUSTER), (Op.DESCRIBE_CONFIGS, _TOPIC)),
         ),
         audit="change",
+        by_topic=("topics", "topics"),
     ),
     ServedApi(
         apis.DELETE_TOPICS,
@@ -119,6 +123,7 @@ _APIS: Final = (
         Rule(each=Each(Op.DELETE, _TOPIC, "topics", "topics")),
         forward=lambda: forwarding.OFFSETS_BY_LEADER,
         audit="change",
+        by_topic=("topics", "topics"),
     ),
     ServedApi(
         apis.DESCRIBE_PRODUCERS,
@@ -143,6 +148,7 @@ _APIS: Final = (
         lambda: handlers.group_offsets.offset_commit,
         Rule((_READ_GROUP,), Each(Op.READ, _TOPIC, "topics", "topics", topic_name)),
         forward=lambda: forwarding.TO_GROUP_COORDINATOR,
+        by_topic=("topics", "topics"),
     ),
     ServedApi(
         apis.OFFSET_FETCH,

@@ -13,7 +13,7 @@ from ottla.broker.metrics import ApiStats
 from ottla.broker.requests.api_table import SERVED
 from ottla.broker.requests.context import Context
 from ottla.core.errors import ErrorCode, ProtocolError
-from ottla.wire.apis import API_VERSIONS, APIS, PRODUCE, request_type
+from ottla.wire.apis import API_VERSIONS, APIS, FETCH, PRODUCE, request_type
 from ottla.wire.codec import decode_request, encode_response
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader, read_request_header
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 
 _LOADED_LATER: Final = (
+    "ottla.storage.recovery",
+    "ottla.storage.retention",
+    "ottla.storage.key_version",
+    "ottla.broker.coordinators.groups",
     "ottla.broker.upkeep.compactor",
     "ottla.broker.share.service",
     "ottla.broker.coordinators.transactions",
@@ -129,19 +133,29 @@ class Dispatcher:
 
     def _serve(self, api: Api) -> _Served:
         served = self._served[api.key] = _Served(api, self.handler(api))
-        if api is PRODUCE:
-            self._use_fast_path(served)
+        if api in (PRODUCE, FETCH):
+            self._use_fast_path()
         return served
 
-    def _use_fast_path(self, produce: _Served) -> None:
-        """Unless every produce request must pass a wrapper of its handler, or there is no C compiler."""
-        fast_path = None
-        if produce.handler is SERVED[PRODUCE.key].load_handler():
-            with suppress(ImportError):
-                from ottla.broker.requests.fast_path import FastPath
+    def _use_fast_path(self) -> None:
+        """For the APIs whose requests need not pass a wrapper of their handler. It needs a C compiler.
 
-                fast_path = FastPath(self._broker.topics, produce.stats, self._broker.settings.net.max_frame_bytes)
+        A node of a cluster has no partition for it: all have a leader and followers.
+        """
+        stats = [self._stats_without_wrapper(api) for api in (PRODUCE, FETCH)]
+        fast_path = None
+        if any(stats) and self._broker.cluster is None:
+            with suppress(ImportError):
+                from ottla.broker.fast_path.path import FastPath
+
+                fast_path = FastPath(self._broker, *stats)
         self._broker.listener.serve_in_place(fast_path)
+
+    def _stats_without_wrapper(self, api: Api) -> ApiStats | None:
+        served = self._served.get(api.key)
+        if served is None or served.handler is not SERVED[api.key].load_handler():
+            return None
+        return served.stats
 
     def handler(self, api: Api) -> Handler:
         """The handler of this API for all protocols."""
@@ -170,8 +184,7 @@ class Dispatcher:
         self._handlers.clear()
         for key, served in self._served.items():
             served.handler = self.handler(APIS[key])
-        if (produce := self._served.get(PRODUCE.key)) is not None:
-            self._use_fast_path(produce)
+        self._use_fast_path()
 
 
 async def _later(

@@ -26,6 +26,9 @@ class ServedApi(Struct, frozen=True):
     """The node that processes in-process requests in a cluster; by default this one."""
     audit: Literal["change", "read"] | None = None
     """Whether its requests are audited; reads only with `security.audit_reads`."""
+    by_topic: tuple[str, str] | None = None
+    """The fields of its topics in the request, and of one result each in the response: such a request can fail in
+    part. Others fail as a whole."""
     waits_for_cluster: bool = False
     """Not answered while a starting node does not know its cluster yet."""
 

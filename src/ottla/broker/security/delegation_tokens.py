@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hmac
 import secrets
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.net.sasl.exchange import FoundToken

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError
 from ottla.storage.files import remove_deleted, storage_errors
-from ottla.storage.retention import delete_expired
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -28,13 +27,13 @@ class Maintenance:
         self._checkpointing = asyncio.Lock()
 
     def start(self) -> None:
-        config, groups = self._broker.config, self._broker.groups
+        config, groups = self._broker.config, self._broker.settings.groups
         transactions = self._broker.settings.transactions
         self._tasks = [
             asyncio.create_task(self._every(config.retention_check_interval_ms, self.apply_retention)),
             asyncio.create_task(self._every(config.checkpoint_interval_ms, self.checkpoint)),
             asyncio.create_task(self._every(config.compaction_check_interval_ms, self._compact)),
-            asyncio.create_task(self._every(groups.config.offsets_retention_check_interval_ms, groups.expire_offsets)),
+            asyncio.create_task(self._every(groups.offsets_retention_check_interval_ms, self._expire_offsets)),
             asyncio.create_task(
                 self._every(transactions.id_expiration_check_interval_ms, self._forget_transactional_ids)
             ),
@@ -62,6 +61,10 @@ class Maintenance:
             except ApiError as refused:
                 _logger.error("maintenance failed, retrying: %s", refused)
 
+    def _expire_offsets(self) -> None:
+        if self._broker.has_had_groups:
+            self._broker.groups.expire_offsets()
+
     def _forget_transactional_ids(self) -> None:
         if self._broker.has_had_transactions:
             self._broker.transactions.forget_expired()
@@ -70,11 +73,13 @@ class Maintenance:
         return self._broker.compactor.check()
 
     def apply_retention(self) -> None:
+        from ottla.storage.retention import delete_expired  # not needed at the start
+
         now_ms = self._broker.steady_clock.now_ms()
         for partition in self._broker.topics.partitions_here():
             try:
                 self.remove(delete_expired(partition.log, now_ms, partition.retention_limit))
-                partition.log.expire_producers(now_ms)
+                partition.log.producers.expire(now_ms, partition.log.config.producer_id_expiration_ms)
             except ApiError as refused:
                 _logger.error("%s: could not delete old segments: %s", partition.at, refused)
 

@@ -1,4 +1,4 @@
-"""`ottla cluster`: the brokers and their settings; what they hold is in `cluster_moves` and `cluster_reassign`."""
+"""`ottla cluster`: brokers and their configs. Partitions are in `moves` and `reassign`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ottla.cli.connecting import Reach
     from ottla.client.admin.cluster import ClusterDescription
+    from ottla.client.client import Client
     from ottla.client.view import TopicView
 
 BROKER_COLUMNS: Final = ("id", "host", "port", "rack", "controller")
@@ -54,16 +55,15 @@ Examples:
 def describe(*, reach: Reach, output: str) -> None:
     """Show brokers, topics and partitions, and what is unhealthy."""
 
-    async def ask() -> dict[str, Any]:
-        async with reach.client() as client:
-            admin = client.admin
-            names = await admin.list_topics(include_internal=True)
-            topics = (await admin.describe_topics(names)).values()
-            groups = await admin.list_groups()
-            about = await admin.describe_cluster()
-            return summary(about, [each for each in topics if not isinstance(each, BrokerError)], len(groups))
+    async def ask(client: Client) -> dict[str, Any]:
+        admin = client.admin
+        names = await admin.list_topics(include_internal=True)
+        topics = (await admin.describe_topics(names)).values()
+        groups = await admin.list_groups()
+        about = await admin.describe_cluster()
+        return summary(about, [each for each in topics if not isinstance(each, BrokerError)], len(groups))
 
-    told = run(ask())
+    told = reach.run(ask)
     if output == "json":
         show_json(told)
         return
@@ -71,7 +71,7 @@ def describe(*, reach: Reach, output: str) -> None:
 
 
 def summary(about: ClusterDescription, topics: Iterable[TopicView], groups: int) -> dict[str, Any]:
-    """The cluster in numbers, and what is wrong with it."""
+    """Numbers and problems of the cluster."""
     listed = list(topics)
     partitions = [each for topic in listed for each in topic.partitions.values()]
     return {
@@ -98,12 +98,7 @@ Examples:
 @with_broker_options
 def brokers(*, reach: Reach, output: str) -> None:
     """List brokers with their advertised addresses."""
-
-    async def ask() -> ClusterDescription:
-        async with reach.client() as client:
-            return await client.admin.describe_cluster()
-
-    about = run(ask())
+    about = reach.run(lambda client: client.admin.describe_cluster())
     rows = [
         {
             "id": each.node_id,
@@ -138,13 +133,12 @@ Examples:
 def show(node: str | None, *, reach: Reach, all_settings: bool, output: str) -> None:
     """Show the configs of a broker (default: the first), or the cluster-wide defaults with `all`."""
 
-    async def ask() -> list[dict[str, Any]]:
-        async with reach.client() as client:
-            known = [each.node_id for each in (await client.admin.describe_cluster()).brokers]
-            entries = await client.admin.describe_configs(_resource(known, str(known[0]) if node is None else node))
-            return config_rows(entries.values(), include_defaults=all_settings)
+    async def ask(client: Client) -> list[dict[str, Any]]:
+        known = [each.node_id for each in (await client.admin.describe_cluster()).brokers]
+        entries = await client.admin.describe_configs(_resource(known, str(known[0]) if node is None else node))
+        return config_rows(entries.values(), include_defaults=all_settings)
 
-    show_rows(run(ask()), CONFIG_COLUMNS, output)
+    show_rows(reach.run(ask), CONFIG_COLUMNS, output)
 
 
 @configs.command(

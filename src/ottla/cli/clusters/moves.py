@@ -1,4 +1,4 @@
-"""`ottla cluster status|elect|drain`: who holds and leads what, and having that changed."""
+"""`ottla cluster status|elect|drain`: show and change leaders and replicas."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ottla.cli.connecting import Reach
     from ottla.client.admin.admin import Admin
+    from ottla.client.client import Client
     from ottla.client.view import BrokerAddress, PartitionView
 
 STATUS_COLUMNS: Final = ("id", "address", "rack", "controller", "leads", "holds", "lagging", "offline")
@@ -55,16 +56,15 @@ Examples:
 def status(*, reach: Reach, output: str) -> None:
     """Show the leaders, replicas and lag of every node. Exits with 1 if a partition has no leader."""
 
-    async def ask() -> tuple[list[dict[str, Any]], list[str], int, list[str]]:
-        async with reach.client() as client:
-            partitions = await all_partitions(client.admin)
-            about = await client.admin.describe_cluster()
+    async def ask(client: Client) -> tuple[list[dict[str, Any]], list[str], int, list[str]]:
+        partitions = await all_partitions(client.admin)
+        about = await client.admin.describe_cluster()
         leaderless = leaderless_partitions(about.brokers, partitions)
         lagging = sum(map(is_under_replicated, partitions.values()))
         failed = offline_replicas(about.brokers, partitions)
         return status_rows(about.brokers, about.controller_id, partitions), leaderless, lagging, failed
 
-    rows, leaderless, lagging, failed = run(ask())
+    rows, leaderless, lagging, failed = reach.run(ask)
     show_rows(rows, STATUS_COLUMNS, output)
     if lagging and output != "json":
         click.echo(f"{lagging} partitions are under-replicated", err=True)
@@ -79,7 +79,7 @@ def status(*, reach: Reach, output: str) -> None:
 def status_rows(
     brokers: Sequence[BrokerAddress], controller_id: int, partitions: Mapping[TopicPartition, PartitionView]
 ) -> list[dict[str, Any]]:
-    """A row for each node that is there, and for each that should hold something and is not."""
+    """A row for each registered node, and for each absent node with replicas."""
     known = {each.node_id: each for each in brokers}
     nodes = sorted({*known, *(node for each in partitions.values() for node in each.replicas)})
     return [
@@ -100,7 +100,7 @@ def status_rows(
 def leaderless_partitions(
     brokers: Sequence[BrokerAddress], partitions: Mapping[TopicPartition, PartitionView]
 ) -> list[str]:
-    """For each partition without a leader who could lead it, and what to do."""
+    """For each partition without a leader: which replica could lead, and what to do."""
     there = {each.node_id for each in brokers}
     return [_why_leaderless(at, each, there) for at, each in partitions.items() if each.leader < 0]
 
@@ -121,7 +121,7 @@ def _why_leaderless(at: TopicPartition, partition: PartitionView, there: Collect
 
 
 def offline_replicas(brokers: Sequence[BrokerAddress], partitions: Mapping[TopicPartition, PartitionView]) -> list[str]:
-    """Replicas on nodes that are there, whose log cannot be used, such as `orders-3 on 2`."""
+    """Offline replicas on registered nodes, such as `orders-3 on 2`."""
     there = {each.node_id for each in brokers}
     return [f"{at} on {node}" for at, each in partitions.items() for node in each.offline if node in there]
 
@@ -164,14 +164,13 @@ def elect(partitions: tuple[str, ...], *, reach: Reach, unclean: bool, yes: bool
     if unclean:
         confirm("Acknowledged records may be lost. Elect anyway?", yes=yes)
 
-    async def ask() -> dict[TopicPartition, BrokerError | None]:
-        async with reach.client() as client:
-            named = await named_partitions(client.admin, partitions) if partitions else None
-            return await client.admin.elect_leaders(named, unclean=unclean)
+    async def ask(client: Client) -> dict[TopicPartition, BrokerError | None]:
+        named = await named_partitions(client.admin, partitions) if partitions else None
+        return await client.admin.elect_leaders(named, unclean=unclean)
 
     outcomes = {
         where: outcome
-        for where, outcome in run(ask()).items()
+        for where, outcome in reach.run(ask).items()
         if outcome is None or outcome.code is not ErrorCode.ELECTION_NOT_NEEDED
     }
     if not outcomes:
@@ -200,24 +199,23 @@ def drain(nodes: tuple[int, ...], *, reach: Reach, undo: bool, yes: bool) -> Non
         return
     names = ", ".join(map(str, nodes))
 
-    async def ask() -> int:
-        async with reach.client() as client:
-            brokers = {each.node_id: each for each in (await client.admin.describe_cluster()).brokers}
-            partitions = await all_partitions(client.admin)
-            check_nodes(nodes, {*brokers, *(node for each in partitions.values() for node in each.replicas)})
-            moves = plan(partitions, brokers, nodes)
-            if moves:
-                confirm(f"Move {len(moves)} partitions away from node {names}?", yes=yes)
-            for node in brokers.keys() & set(nodes):
-                await client.admin.alter_configs(ConfigResource.broker(node), {_DRAINING: "true"})
-            if not moves:
-                return 0
-            outcomes = await client.admin.reassign_partitions(moves)
-            tell_outcomes({where: each for where, each in outcomes.items() if each is not None}, "")
-            await until_nothing_moves(client.admin)
-            return len(moves)
+    async def ask(client: Client) -> int:
+        brokers = {each.node_id: each for each in (await client.admin.describe_cluster()).brokers}
+        partitions = await all_partitions(client.admin)
+        check_nodes(nodes, {*brokers, *(node for each in partitions.values() for node in each.replicas)})
+        moves = plan(partitions, brokers, nodes)
+        if moves:
+            confirm(f"Move {len(moves)} partitions away from node {names}?", yes=yes)
+        for node in brokers.keys() & set(nodes):
+            await client.admin.alter_configs(ConfigResource.broker(node), {_DRAINING: "true"})
+        if not moves:
+            return 0
+        outcomes = await client.admin.reassign_partitions(moves)
+        tell_outcomes({where: each for where, each in outcomes.items() if each is not None}, "")
+        await until_nothing_moves(client.admin)
+        return len(moves)
 
-    moved = run(ask())
+    moved = reach.run(ask)
     click.echo(f"node {names} holds nothing" + (f": {moved} partitions were moved" if moved else ""))
 
 

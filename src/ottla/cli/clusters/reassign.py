@@ -1,4 +1,4 @@
-"""`ottla cluster reassign`: moving partitions to other nodes, and spreading them."""
+"""`ottla cluster reassign`: move partitions to other nodes, and balance them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ottla.cli.confirming import tell_outcomes
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.core.errors import ConfigError
-from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ottla.cli.connecting import Reach
     from ottla.client.admin.admin import Admin
+    from ottla.client.client import Client
     from ottla.core.ids import TopicPartition
 
 MOVE_COLUMNS: Final = ("partition", "replicas", "adding", "removing")
@@ -81,26 +81,25 @@ def reassign(  # noqa: PLR0913
     if rate is not None and (cancel or not wishes):
         raise ConfigError("--throttle needs --to or --over")
 
-    async def ask() -> list[dict[str, Any]]:
-        async with reach.client() as client:
-            admin = client.admin
-            if target is not None:
-                await _move(admin, await _all_to(admin, partitions, _nodes("--to", target)), rate)
-            elif over is not None:
-                await _move(admin, await _spread_over(admin, partitions, over), rate)
-            elif cancel:
-                tell_outcomes(await admin.reassign_partitions(await _to_cancel(admin, partitions)), "stays")
-            if wait or rate is not None:
-                await until_nothing_moves(admin)
-            if lift or rate is not None:
-                await unthrottle(admin)
-            moves = await admin.list_reassignments()
+    async def ask(client: Client) -> list[dict[str, Any]]:
+        admin = client.admin
+        if target is not None:
+            await _move(admin, await _all_to(admin, partitions, _nodes("--to", target)), rate)
+        elif over is not None:
+            await _move(admin, await _spread_over(admin, partitions, over), rate)
+        elif cancel:
+            tell_outcomes(await admin.reassign_partitions(await _to_cancel(admin, partitions)), "stays")
+        if wait or rate is not None:
+            await until_nothing_moves(admin)
+        if lift or rate is not None:
+            await unthrottle(admin)
+        moves = await admin.list_reassignments()
         return [
             {"partition": str(where), "replicas": move.replicas, "adding": move.adding, "removing": move.removing}
             for where, move in moves.items()
         ]
 
-    show_rows(run(ask()), MOVE_COLUMNS, output)
+    show_rows(reach.run(ask), MOVE_COLUMNS, output)
 
 
 def _nodes(option: str, text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""`ottla group config`: what holds for one group, and changing it."""
+"""`ottla group config`: show and change the configs of a group."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.topics.rows import CONFIG_COLUMNS, config_rows
 from ottla.client.admin.configs import ConfigResource
-from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
     from ottla.client.admin.configs import ConfigEntry
+    from ottla.client.client import Client
 
 
 @click.command(
@@ -37,11 +37,10 @@ def group_config(name: str, *, reach: Reach, settings: tuple[str, ...], unset: t
     """Show the configs of a group, after changing them. The group need not exist."""
     changes = pairs("--set", settings)
 
-    async def ask() -> dict[str, ConfigEntry]:
+    async def ask(client: Client) -> dict[str, ConfigEntry]:
         resource = ConfigResource.group(name)
-        async with reach.client() as client:
-            if changes or unset:
-                await client.admin.alter_configs(resource, changes, delete=unset)
-            return await client.admin.describe_configs(resource)
+        if changes or unset:
+            await client.admin.alter_configs(resource, changes, delete=unset)
+        return await client.admin.describe_configs(resource)
 
-    show_rows(config_rows(run(ask()).values(), include_defaults=True), CONFIG_COLUMNS, output)
+    show_rows(config_rows(reach.run(ask).values(), include_defaults=True), CONFIG_COLUMNS, output)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.cli.connecting import Reach
+    from ottla.client.client import Client
     from ottla.client.errors import BrokerError
     from ottla.core.ids import TopicPartition
 
@@ -54,11 +55,10 @@ Examples:
 def list_groups(*, reach: Reach, states: tuple[str, ...], output: str) -> None:
     """List groups."""
 
-    async def ask() -> list[dict[str, Any]]:
-        async with reach.client() as client:
-            return [group_row(each) for each in await client.admin.list_groups(states=states)]
+    async def ask(client: Client) -> list[dict[str, Any]]:
+        return [group_row(each) for each in await client.admin.list_groups(states=states)]
 
-    show_rows(run(ask()), GROUP_COLUMNS, output)
+    show_rows(reach.run(ask), GROUP_COLUMNS, output)
 
 
 @group.command(
@@ -119,12 +119,7 @@ Examples:
 def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     """Delete inactive groups and their offsets."""
     confirm(f"Delete the groups {', '.join(names)} and their offsets at {reach.servers}?", yes=yes)
-
-    async def ask() -> dict[str, BrokerError | None]:
-        async with reach.client() as client:
-            return await client.admin.delete_groups(dict.fromkeys(names))
-
-    tell_outcomes(run(ask()), "deleted")
+    tell_outcomes(reach.run(lambda client: client.admin.delete_groups(dict.fromkeys(names))), "deleted")
 
 
 @group.command(
@@ -152,12 +147,11 @@ def delete_offsets(name: str, *, reach: Reach, topics: tuple[str, ...], yes: boo
     wanted = topics_and_partitions("--topic", topics)
     confirm(f"Delete the offsets of group {name} in {', '.join(topics)} at {reach.servers}?", yes=yes)
 
-    async def ask() -> Mapping[TopicPartition, BrokerError | None] | Mapping[str, BrokerError | None]:
-        async with reach.client() as client:
-            partitions = existing(wanted, await partitions_of(client.admin, wanted))
-            return await forget_offsets(client.admin, name, wanted, partitions)
+    async def ask(client: Client) -> Mapping[TopicPartition, BrokerError | None] | Mapping[str, BrokerError | None]:
+        partitions = existing(wanted, await partitions_of(client.admin, wanted))
+        return await forget_offsets(client.admin, name, wanted, partitions)
 
-    tell_outcomes(run(ask()), "forgotten")
+    tell_outcomes(reach.run(ask), "forgotten")
 
 
 @group.command(
@@ -177,11 +171,10 @@ Examples:
 def export_offsets(name: str, *, reach: Reach, file: Path | None) -> None:
     """Export a group's offsets as lines of topic,partition,offset."""
 
-    async def ask() -> dict[TopicPartition, int]:
-        async with reach.client() as client:
-            return await offsets_of(client.admin, name, await found_group(client.admin, name))
+    async def ask(client: Client) -> dict[TopicPartition, int]:
+        return await offsets_of(client.admin, name, await found_group(client.admin, name))
 
-    offsets = run(ask())
+    offsets = reach.run(ask)
     if not offsets:
         raise OttlaError(f"group {name!r} has committed no offsets")
     if file is None:

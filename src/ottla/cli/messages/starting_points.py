@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The first message there is."""
+    """The earliest message."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What comes from now on."""
+    """New messages only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def starting_point(text: str, now: datetime | None = None, *, option: str = "--from") -> StartingPoint:
-    """What the option says: beginning, end, 42, -10, 15m, or ISO 8601."""
+    """Parse the option: beginning, end, 42, -10, 15m, or ISO 8601."""
     if text in _ENDS:
         return _ENDS[text]
     if re.fullmatch(r"-?\d+", text):
@@ -75,7 +75,7 @@ def starting_point(text: str, now: datetime | None = None, *, option: str = "--f
 
 
 async def seek_to(consumer: Consumer[bytes, bytes], point: StartingPoint) -> None:
-    """Put every partition the consumer has to where the point is."""
+    """Seek every assigned partition to this position."""
     partitions = list(consumer.assignment)
     match point:
         case Beginning():

@@ -1,4 +1,4 @@
-"""Where a group is to read on, or a topic is to begin: the rules, given what the partitions hold."""
+"""Rules for offset resets and record deletion, given the bounds of partitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """From where a group is in a partition, None if nowhere, to where it shall be."""
+    """A change of a group's offset in a partition; `None` without a committed offset."""
 
     where: TopicPartition
     committed: int | None
@@ -86,7 +86,7 @@ def moves_to(
     bounds: Mapping[TopicPartition, Bounds],
     at_time: Mapping[TopicPartition, int | None],
 ) -> list[Move]:
-    """What becomes of each partition. One that the group has not been in cannot be shifted, and is left out."""
+    """The change of each partition. A partition without a committed offset cannot be shifted and is left out."""
     moves = []
     for where, each in bounds.items():
         now = committed.get(where)

@@ -1,4 +1,4 @@
-"""`ottla pipeline backfill`, `replay` and `compact`: work that is done once."""
+"""`ottla pipeline backfill`, `replay` and `compact`: one-off jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.pipelines.files import load, need_spark, started_spark, with_file, with_master
-from ottla.core.errors import ConfigError
+from ottla.core.errors import ConfigError, OttlaError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +106,10 @@ def compact(file: Path, *, reach: Reach, name: str | None, orphan_age: str) -> N
     age_ms = duration_ms(orphan_age)
     if age_ms is None:
         raise ConfigError(f"--orphan-age: {orphan_age!r} is not a valid duration (use e.g. 1h)")
-    for sink in _tables(load(file, reach), name):
+    pipeline = load(file, reach)
+    tables = _tables(pipeline, name)
+    _refuse_replaced(pipeline, tables)
+    for sink in tables:
         done = sink.tidy(orphan_age_s=age_ms / 1000)
         click.echo(
             f"{sink.name}: {done.merged_files} small files became {done.new_files}, {done.orphans} orphans removed"
@@ -141,6 +144,19 @@ def redrive(file: Path, *, where: str | None, reach: Reach) -> None:
         click.echo(f"{done.rows} other dead letters skipped: rows that a sink refused, or of other pipelines", err=True)
     if done.gone:
         click.echo(f"{done.gone} records were cut, and are no longer in their topic", err=True)
+
+
+def _refuse_replaced(pipeline: Pipeline, tables: list[TableSink]) -> None:
+    """Two processes that replace the same files of a plain folder would write their rows twice."""
+    from ottla.spark.pipelines.state_folder import StateFolder
+
+    if not StateFolder(pipeline.state).is_held():
+        return
+    for sink in tables:
+        if sink.replaces_files:
+            raise OttlaError(
+                f"[sink.{sink.name}]: {pipeline.name} is running and replaces files of this folder; stop it first"
+            )
 
 
 def _tables(pipeline: Pipeline, name: str | None) -> list[TableSink]:

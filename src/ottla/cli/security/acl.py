@@ -1,4 +1,4 @@
-"""`ottla acl`: who may do what."""
+"""`ottla acl`: access control lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ottla.cli.summaries import Verbs
 from ottla.client.admin.acls import Acl, AclFilter
 from ottla.core.errors import OttlaError
 from ottla.core.security import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
-from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -66,11 +65,10 @@ def list_acls(*, reach: Reach, principal: str | None, output: str, **options: An
     """List ACLs: all, or those that apply to the given resources."""
     filters = list(_filters(principal, options, PatternType.MATCH))
 
-    async def ask() -> list[Acl]:
-        async with reach.client() as client:
-            return sorted({one for wanted in filters for one in await client.admin.list_acls(wanted)})
+    async def ask(client: Client) -> list[Acl]:
+        return sorted({one for wanted in filters for one in await client.admin.list_acls(wanted)})
 
-    show_rows([_row(one) for one in run(ask())], _COLUMNS, output)
+    show_rows([_row(one) for one in reach.run(ask)], _COLUMNS, output)
 
 
 @acl.command(
@@ -106,12 +104,7 @@ def add(principal: str, *, reach: Reach, **options: Any) -> None:
         raise OttlaError(
             "nothing to add: give --allow, --deny, --producer or --consumer, and a resource such as --topic"
         )
-
-    async def ask() -> None:
-        async with reach.client() as client:
-            await add_acls(client, wanted, lambda one: f"added: {sentence(one)}")
-
-    run(ask())
+    reach.run(lambda client: add_acls(client, wanted, lambda one: f"added: {sentence(one)}"))
 
 
 @acl.command(
@@ -132,23 +125,23 @@ def delete(*, reach: Reach, principal: str | None, yes: bool, **options: Any) ->
     if filters == [AclFilter()]:
         raise OttlaError("name the ACLs with --principal, --topic, --group, --transactional-id or --cluster")
 
-    async def ask(*, is_trial: bool) -> list[Acl]:
-        async with reach.client() as client:
-            admin = client.admin
-            found = [await (admin.list_acls if is_trial else admin.delete_acls)(wanted) for wanted in filters]
-            return sorted({one for some in found for one in some})
+    async def matching(client: Client) -> list[Acl]:
+        return sorted({one for wanted in filters for one in await client.admin.list_acls(wanted)})
 
-    found = run(ask(is_trial=True))
+    async def deleted(client: Client) -> set[Acl]:
+        return {one for wanted in filters for one in await client.admin.delete_acls(wanted)}
+
+    found = reach.run(matching)
     if not found:
         click.echo("no ACL matches")
         return
     click.echo("\n".join(map(sentence, found)), err=True)
     confirm(f"Delete these {len(found)} at {reach.servers}?", yes=yes)
-    click.echo(f"deleted: {len(run(ask(is_trial=False)))}")
+    click.echo(f"deleted: {len(reach.run(deleted))}")
 
 
 def _resources(options: dict[str, Any]) -> Iterator[tuple[ResourceType, str]]:
-    """Takes what `_with_resource_options` gave, but for `prefixed`."""
+    """Takes the options of `_with_resource_options` except `prefixed`."""
     for kind, name in (
         (ResourceType.TOPIC, "topics"),
         (ResourceType.GROUP, "groups"),
@@ -180,7 +173,7 @@ def _wanted(
             ]
         if kind is ResourceType.GROUP and chosen["consumer"]:
             allowed.append(AclOperation.READ)
-        # The cluster has one name, which is not the beginning of another.
+        # The cluster resource has one name, which cannot be a prefix.
         of_it = PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern
         for operation in dict.fromkeys(allowed):
             yield Acl(principal, operation, kind, name, of_it, AclPermission.ALLOW, chosen["host"])
@@ -210,7 +203,7 @@ def sentence(one: Acl) -> str:
 
 
 async def add_acls(client: Client, wanted: Sequence[Acl], told: Callable[[Acl], str]) -> None:
-    """Create ACLs and tell of each; stop at the first that is refused."""
+    """Create ACLs and print each; stop at the first error."""
     for one, error in (await client.admin.create_acls(wanted)).items():
         if error is not None:
             raise error

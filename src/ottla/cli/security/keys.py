@@ -1,13 +1,13 @@
-"""`ottla keys`: the keys that data on the disk is encrypted with."""
+"""`ottla keys`: keys for encryption at rest."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from ottla.cli.output import painted, show_json, terminal_width, with_output_option
 from ottla.cli.settings import load_settings, with_settings_options

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.cli.connecting import Reach
+    from ottla.client.client import Client
 
 _COLUMNS: Final = ("role", "members", "rights")
 
@@ -71,13 +72,12 @@ def grant(role_name: str, principals: tuple[str, ...], *, reach: Reach) -> None:
     """Make principals members of a role."""
     wanted = [_membership(role_name, principal) for principal in principals]
 
-    async def ask() -> None:
-        async with reach.client() as client:
-            await add_acls(client, wanted, lambda one: f"granted role {role_name} to {one.principal}")
-            if not await client.admin.list_acls(AclFilter(principal=ROLE_TYPE + role_name)):
-                click.echo(f"role {role_name} has no rights yet; run: ottla acl add Role:{role_name} …", err=True)
+    async def ask(client: Client) -> None:
+        await add_acls(client, wanted, lambda one: f"granted role {role_name} to {one.principal}")
+        if not await client.admin.list_acls(AclFilter(principal=ROLE_TYPE + role_name)):
+            click.echo(f"role {role_name} has no rights yet; run: ottla acl add Role:{role_name} …", err=True)
 
-    run(ask())
+    reach.run(ask)
 
 
 @role.command(

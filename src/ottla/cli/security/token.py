@@ -11,7 +11,6 @@ from ottla.cli.durations import Duration, time_text
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.core.errors import OttlaError
-from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
@@ -54,14 +53,13 @@ def create(
     """Create a delegation token and print its secret."""
     lifetime_ms = _milliseconds(max_lifetime)
 
-    async def ask() -> DelegationToken:
-        async with reach.client() as client:
-            try:
-                return await client.admin.create_token(owner=owner, renewers=renewers, max_lifetime_ms=lifetime_ms)
-            except ValueError as wrong:
-                raise OttlaError(str(wrong)) from None
+    async def ask(client: Client) -> DelegationToken:
+        try:
+            return await client.admin.create_token(owner=owner, renewers=renewers, max_lifetime_ms=lifetime_ms)
+        except ValueError as wrong:
+            raise OttlaError(str(wrong)) from None
 
-    made = run(ask())
+    made = reach.run(ask)
     row = {**_row(made), "secret": made.secret}
     if output == "json":
         show_rows([row], tuple(row), output)
@@ -83,12 +81,7 @@ Examples:
 @with_broker_options
 def list_tokens(owners: tuple[str, ...], *, output: str, reach: Reach) -> None:
     """List the delegation tokens that you may see."""
-
-    async def ask() -> list[DelegationToken]:
-        async with reach.client() as client:
-            return await client.admin.list_tokens(owners or None)
-
-    rows = [_row(each) for each in run(ask())]
+    rows = [_row(each) for each in reach.run(lambda client: client.admin.list_tokens(owners or None))]
     if output == "table":
         rows = [{**row, "renewers": ", ".join(row["renewers"])} for row in rows]
     show_rows(rows, _COLUMNS, output)
@@ -107,11 +100,10 @@ Examples:
 def renew(token_id: str, *, period: float | None, reach: Reach) -> None:
     """Renew a delegation token."""
 
-    async def ask() -> int:
-        async with reach.client() as client:
-            return await client.admin.renew_token((await _found(client, token_id)).hmac, _milliseconds(period))
+    async def ask(client: Client) -> int:
+        return await client.admin.renew_token((await _found(client, token_id)).hmac, _milliseconds(period))
 
-    click.echo(f"token {token_id} expires {time_text(run(ask()))}")
+    click.echo(f"token {token_id} expires {time_text(reach.run(ask))}")
 
 
 @token.command(
@@ -127,11 +119,10 @@ Examples:
 def expire(token_id: str, *, period: float | None, reach: Reach) -> None:
     """Delete a delegation token, or let it expire earlier or later."""
 
-    async def ask() -> int:
-        async with reach.client() as client:
-            return await client.admin.expire_token((await _found(client, token_id)).hmac, _milliseconds(period))
+    async def ask(client: Client) -> int:
+        return await client.admin.expire_token((await _found(client, token_id)).hmac, _milliseconds(period))
 
-    expires_ms = run(ask())
+    expires_ms = reach.run(ask)
     click.echo(f"token {token_id} deleted" if period is None else f"token {token_id} expires {time_text(expires_ms)}")
 
 

@@ -1,4 +1,4 @@
-"""`ottla user`: who can log in with a password."""
+"""`ottla user`: users with passwords."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.core.errors import OttlaError
 from ottla.core.security import ScramMechanism
-from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,12 +73,7 @@ Examples:
 @with_broker_options
 def list_users(*, reach: Reach, output: str) -> None:
     """List users."""
-
-    async def ask() -> dict[str, list[ScramInfo]]:
-        async with reach.client() as client:
-            return await client.admin.list_users()
-
-    rows = [_row(name, infos) for name, infos in run(ask()).items()]
+    rows = [_row(name, infos) for name, infos in reach.run(lambda client: client.admin.list_users()).items()]
     if output == "table":
         rows = [{**row, "mechanisms": ", ".join(row["mechanisms"]), "expires": row["expires"] or ""} for row in rows]
     show_rows(rows, _COLUMNS, output)
@@ -128,13 +122,12 @@ def add(  # noqa: PLR0913
         reach = reach_from(options)
         password = _password(name, password_file)
 
-        async def ask() -> None:
-            async with reach.client() as client:
-                if name in await client.admin.list_users():
-                    raise OttlaError(f"user {name!r} already exists; change the password with: ottla user password")
-                await _set_password(client, name, password, chosen, iterations, _expires_ms(expires_in))
+        async def ask(client: Client) -> None:
+            if name in await client.admin.list_users():
+                raise OttlaError(f"user {name!r} already exists; change the password with: ottla user password")
+            await _set_password(client, name, password, chosen, iterations, _expires_ms(expires_in))
 
-        run(ask())
+        reach.run(ask)
     click.echo(f"user {name} added")
 
 
@@ -161,15 +154,14 @@ def password(  # noqa: PLR0913
     new = _password(name, password_file)
     chosen = [_MECHANISMS[one.upper()] for one in mechanisms]
 
-    async def ask() -> None:
-        async with reach.client() as client:
-            known = (await client.admin.list_users()).get(name)
-            if known is None:
-                raise OttlaError(f"there is no user {name!r}; create it with: ottla user add")
-            mechanisms = chosen or [one.mechanism for one in known]
-            await _set_password(client, name, new, mechanisms, iterations, _expires_ms(expires_in))
+    async def ask(client: Client) -> None:
+        known = (await client.admin.list_users()).get(name)
+        if known is None:
+            raise OttlaError(f"there is no user {name!r}; create it with: ottla user add")
+        mechanisms = chosen or [one.mechanism for one in known]
+        await _set_password(client, name, new, mechanisms, iterations, _expires_ms(expires_in))
 
-    run(ask())
+    reach.run(ask)
     click.echo(f"password of {name} changed")
 
 
@@ -191,13 +183,12 @@ def expire(name: str, *, after: float | None, never: bool, reach: Reach) -> None
         raise OttlaError("give either --in or --never")
     expires_ms = 0 if never else _expires_ms(after or 0.0)
 
-    async def ask() -> None:
-        async with reach.client() as client:
-            if name not in await client.admin.list_users():
-                raise OttlaError(f"there is no user {name!r}; create it with: ottla user add")
-            await client.admin.set_password_expiry(name, expires_ms)
+    async def ask(client: Client) -> None:
+        if name not in await client.admin.list_users():
+            raise OttlaError(f"there is no user {name!r}; create it with: ottla user add")
+        await client.admin.set_password_expiry(name, expires_ms)
 
-    run(ask())
+    reach.run(ask)
     click.echo(f"password of {name}: {'does not expire' if never else f'expires {time_text(expires_ms)}'}")
 
 
@@ -215,13 +206,12 @@ def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     """Delete users. Their ACLs are kept."""
     confirm(f"Delete {', '.join(names)} at {reach.servers}?", yes=yes)
 
-    async def ask() -> None:
-        async with reach.client() as client:
-            for name in dict.fromkeys(names):
-                await client.admin.delete_user(name)
-                click.echo(f"user {name} deleted")
+    async def ask(client: Client) -> None:
+        for name in dict.fromkeys(names):
+            await client.admin.delete_user(name)
+            click.echo(f"user {name} deleted")
 
-    run(ask())
+    reach.run(ask)
 
 
 def _expires_ms(after_s: float | None) -> int:

@@ -31,7 +31,7 @@ def topic_row(topic: TopicView) -> dict[str, Any]:
 
 
 def problems(topic: TopicView) -> str | None:
-    """What is wrong with its partitions, in few words."""
+    """A short description of its partitions' problems."""
     leaderless = sum(each.leader < 0 for each in topic.partitions.values())
     lagging = sum(is_under_replicated(each) for each in topic.partitions.values())
     said = []

@@ -1,4 +1,4 @@
-"""`ottla topic`: create, look at, change and delete topics."""
+"""`ottla topic`: create, describe, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from ottla.event_loop import run
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
     from ottla.cli.messages.starting_points import StartingPoint
+    from ottla.client.client import Client
 
 
 @click.group(cls=Verbs)
@@ -55,13 +56,12 @@ Examples:
 def list_topics(*, reach: Reach, internal: bool, output: str) -> None:
     """List topics."""
 
-    async def ask() -> list[dict[str, Any]]:
-        async with reach.client() as client:
-            names = await client.admin.list_topics(include_internal=internal)
-            described = await client.admin.describe_topics(names)
-            return [topic_row(view) for view in described.values() if not isinstance(view, BrokerError)]
+    async def ask(client: Client) -> list[dict[str, Any]]:
+        names = await client.admin.list_topics(include_internal=internal)
+        described = await client.admin.describe_topics(names)
+        return [topic_row(view) for view in described.values() if not isinstance(view, BrokerError)]
 
-    show_rows(run(ask()), TOPIC_COLUMNS, output)
+    show_rows(reach.run(ask), TOPIC_COLUMNS, output)
 
 
 @topic.command(
@@ -91,12 +91,7 @@ def create(names: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
         )
         for name in dict.fromkeys(names)
     ]
-
-    async def ask() -> dict[str, BrokerError | None]:
-        async with reach.client() as client:
-            return await client.admin.create_topics(new, validate_only=options["dry_run"])
-
-    outcomes = run(ask())
+    outcomes = reach.run(lambda client: client.admin.create_topics(new, validate_only=options["dry_run"]))
     if options["if_not_exists"]:
         outcomes = {name: error for name, error in outcomes.items() if not _exists_already(error)}
     tell_outcomes(outcomes, "could be created" if options["dry_run"] else "created")
@@ -168,12 +163,7 @@ Examples:
 def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     """Delete topics and all their messages."""
     confirm(f"Delete {', '.join(names)} with all messages at {reach.servers}?", yes=yes)
-
-    async def ask() -> dict[str, BrokerError | None]:
-        async with reach.client() as client:
-            return await client.admin.delete_topics(dict.fromkeys(names))
-
-    tell_outcomes(run(ask()), "deleted")
+    tell_outcomes(reach.run(lambda client: client.admin.delete_topics(dict.fromkeys(names))), "deleted")
 
 
 @topic.command(
@@ -199,18 +189,17 @@ def alter(name: str, *, reach: Reach, **options: Any) -> None:
     if not (changes or unset or partitions):
         raise ConfigError("nothing to alter: give --partitions, --set or --unset")
 
-    async def ask() -> None:
-        async with reach.client() as client:
-            # All of it is tried first, or a part that is refused would leave the rest done.
-            for is_trial in (True,) if options["dry_run"] else (True, False):
-                if changes or unset:
-                    await client.admin.alter_configs(
-                        ConfigResource.topic(name), changes, delete=unset, validate_only=is_trial
-                    )
-                if partitions:
-                    await client.admin.create_partitions(name, partitions, validate_only=is_trial)
+    async def ask(client: Client) -> None:
+        # Validate everything first, so that an error does not leave a partial change.
+        for is_trial in (True,) if options["dry_run"] else (True, False):
+            if changes or unset:
+                await client.admin.alter_configs(
+                    ConfigResource.topic(name), changes, delete=unset, validate_only=is_trial
+                )
+            if partitions:
+                await client.admin.create_partitions(name, partitions, validate_only=is_trial)
 
-    run(ask())
+    reach.run(ask)
     click.echo(f"{name} {'could be altered' if options['dry_run'] else 'altered'}")
 
 

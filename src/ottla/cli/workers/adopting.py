@@ -1,6 +1,6 @@
-"""Making the folder of one broker that of workers: all that it holds becomes worker 0's.
+"""Adopts the folder of one broker for workers: its data becomes worker 0's.
 
-Every step can be done again, so that a crash in the middle costs nothing: the new catalog is made whole first, then
+Every step can be repeated, so a crash in the middle is harmless: the new catalog is completed first, then
 files are moved, and the folder belongs to workers when the new catalog is moved to its place, last.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
 
 from ottla.cluster.builtin.file import CatalogFile
 from ottla.cluster.catalog_nodes import data_of, path_of
@@ -49,7 +51,7 @@ _HEIR: Final = 0
 
 
 def is_of_one_broker(folder: Path) -> bool:
-    """Or was, when an adoption began that has not ended."""
+    """Also true during an unfinished adoption."""
     if (folder / WORKERS_FILE).exists():
         return False
     return any((folder / name).exists() for name in (META_PROPERTIES, CATALOG_FILE, _UNDER_WAY))
@@ -81,7 +83,7 @@ def _make_catalog(folder: Path, under_way: Path, sealer: Sealer | None) -> None:
     catalog = SqliteCatalog.open(folder, sealer, must_be_sealed=keys is not None and keys.has_sealed_catalog)
     try:
         nodes = dict(_nodes(folder, catalog, meta.directory_id))
-        meta_properties.save(folder, replace(meta, cluster_id=catalog.cluster_id))
+        meta_properties.save(folder, structs.replace(meta, cluster_id=catalog.cluster_id))
     finally:
         catalog.close()
     draft = under_way / "draft"

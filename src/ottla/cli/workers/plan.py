@@ -1,10 +1,12 @@
-"""What each worker is to be, from what was set for all of them. Rules only."""
+"""Settings of each worker, derived from the shared ones. Pure rules."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ottla.broker.topology import ANY_ADDRESS
 from ottla.core.errors import ConfigError
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Configs(NamedTuple):
-    """All that a serving process is configured with."""
+    """The configuration of a serving process."""
 
     settings: Settings
     http: HttpConfig
@@ -40,9 +42,8 @@ class Logging(NamedTuple):
     style: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerPlan:
-    """What a worker is told by its supervisor; the numbers are descriptors that it inherits."""
+class WorkerPlan(Struct, frozen=True):
+    """The plan that a supervisor sends to a worker; the numbers are inherited descriptors."""
 
     number: int
     configs: Configs
@@ -56,7 +57,7 @@ class WorkerPlan:
 
 
 def check(configs: Configs) -> None:
-    """ConfigError if these settings do not go together with workers."""
+    """Raises ConfigError if these settings cannot be combined with workers."""
     settings = configs.settings
     if settings.cluster.zookeeper:
         raise ConfigError("--workers cannot be used with --zookeeper: workers share a machine, cluster nodes do not")
@@ -66,7 +67,7 @@ def check(configs: Configs) -> None:
 
 
 def _check_way_between_workers(configs: Configs) -> None:
-    """They ask each other by the Kafka protocol, over one of the listeners, and have to get in there."""
+    """Workers talk to each other over one of the Kafka listeners, which must accept them."""
     cluster = configs.settings.cluster
     listeners = shared_listeners(configs)
     used = next((each for each in listeners if each.protocol == cluster.node_listener), listeners[0])
@@ -79,7 +80,7 @@ def _check_way_between_workers(configs: Configs) -> None:
 
 
 def shared_listeners(configs: Configs) -> tuple[ListenerConfig, ...]:
-    """Those that clients come to first, whichever worker answers."""
+    """The shared bootstrap ports, answered by any worker."""
     return configs.settings.net.all_listeners(configs.settings.security)
 
 
@@ -123,7 +124,7 @@ def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Confi
     partitions = max(settings.transactions.state_topic_partitions, count)
     transactions = replace(settings.transactions, state_topic_partitions=partitions)
     share = replace(settings.share, state_topic_partitions=max(settings.share.state_topic_partitions, count))
-    # One disk has them all, so another replica on it would save nothing.
+    # They share one disk, so another replica would not help.
     cluster = replace(settings.cluster, internal_replication_factor=1)
     net = _own_net(settings, list(ports))
     http = configs.http if number == 0 else replace(configs.http, port=_http_port(configs, number))
@@ -168,7 +169,7 @@ def _with_port(advertised: str, port: int) -> str:
 
 
 def _as_table(listener: ListenerConfig) -> dict[str, Any]:
-    known = {field.name: getattr(listener, field.name) for field in fields(listener)}
+    known = {name: getattr(listener, name) for name in listener.__struct_fields__}
     return {
         name: str(value) if isinstance(value, Path) else value
         for name, value in known.items()

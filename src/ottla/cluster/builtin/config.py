@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _MOST_WORKERS: Final = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkersConfig:
+class WorkersConfig(Struct, frozen=True, kw_only=True):
     count: int = 0
     """The number of broker processes that share this machine and its Kafka port, each leading some partitions. 0 runs
     one broker without a supervisor."""

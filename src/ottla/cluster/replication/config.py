@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicationConfig:
+class ReplicationConfig(Struct, frozen=True, kw_only=True):
     replica_lag_time_max_ms: int = 30_000
     """A replica that has not caught up with its leader for this long leaves the ISR."""
     replica_fetch_wait_max_ms: int = 500
@@ -21,6 +20,6 @@ class ReplicationConfig:
     """How often high watermarks are checkpointed."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from ottla.http.records.payloads import Encoding, Wanted, show
+from ottla.http.records.payloads import ShownEncoding, Wanted, show
 
 if TYPE_CHECKING:
+    from ottla.http.records.decoded import Decoding
     from ottla.records.reader import Record
 
 PartitionIndex = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
@@ -27,7 +28,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Header(Struct, frozen=True, kw_only=True):
     name: str
     value: Any
-    encoding: Encoding
+    encoding: ShownEncoding
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -36,9 +37,9 @@ class Message(Struct, frozen=True, kw_only=True):
     timestamp: int
     timestamp_type: Literal["CreateTime", "LogAppendTime"]
     key: Any
-    key_encoding: Encoding
+    key_encoding: ShownEncoding
     value: Any
-    value_encoding: Encoding
+    value_encoding: ShownEncoding
     headers: list[Header]
 
 
@@ -48,9 +49,18 @@ class Done(Struct, frozen=True, kw_only=True):
     done: bool = True
 
 
-def message_of(record: Record, partition: int, keys: Wanted, values: Wanted) -> Message:
-    key, key_encoding = show(record.key, keys)
-    value, value_encoding = show(record.value, values)
+def message_of(
+    record: Record, partition: int, keys: Wanted, values: Wanted, decoding: Decoding | None = None
+) -> Message:
+    """`decoding`: for the encoding `schema`."""
+    if decoding is not None and keys == "schema":
+        key, key_encoding = decoding.show(record, "key")
+    else:
+        key, key_encoding = show(record.key, keys)
+    if decoding is not None and values == "schema":
+        value, value_encoding = decoding.show(record, "value")
+    else:
+        value, value_encoding = show(record.value, values)
     headers = []
     for name, held in record.headers:
         shown, encoding = show(held)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 
+from msgspec import Struct
+
 from ottla.core.config_values import convert
 from ottla.core.errors import ConfigError
+from ottla.core.structs import repr_without
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +21,7 @@ _MAX_MESSAGE_BYTES: Final = 0x7FFF_FFFF
 MAX_MESSAGES: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuesConfig:
+class QueuesConfig(Struct, frozen=True, kw_only=True):
     data_directory: Path = Path("queues")
     """The folder of the queues served under /api/v1/queues."""
     max_message_size: int = 1024 * 1024
@@ -29,7 +30,7 @@ class QueuesConfig:
     """The default of max_messages."""
     auth_enabled: bool | None = None
     """Whether queues require a user and password; by default, if there are users."""
-    users: dict[str, str] = field(default_factory=dict, repr=False)
+    users: dict[str, str] = {}
     """Users and passwords of the queues."""
     fsync: Literal["push", "batch", "never"] = "push"
     """When messages are synced: before a push is answered, once per batch, or by the system."""
@@ -48,13 +49,15 @@ class QueuesConfig:
         if self.auth_enabled and not self.users:
             raise ValueError("auth_enabled needs at least one user in [users]")
 
+    def __repr__(self) -> str:
+        return repr_without(self, "users")
+
     @property
     def needs_password(self) -> bool:
         return bool(self.users) if self.auth_enabled is None else self.auth_enabled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueServerConfig(QueuesConfig):
+class QueueServerConfig(QueuesConfig, frozen=True, kw_only=True):
     bind_address: str = "127.0.0.1:9093"
     """The listen address; port 0 uses a free one."""
     log_level: LogLevel = "info"
@@ -68,8 +71,7 @@ class QueueServerConfig(QueuesConfig):
     """The encryption keys of messages; none for no encryption."""
 
     def __post_init__(self) -> None:
-        # Not by `super()`: with slots the class is another one than this body's.
-        QueuesConfig.__post_init__(self)
+        super().__post_init__()
         host, colon, port = self.bind_address.rpartition(":")
         if not colon or not host or not port.isdigit() or int(port) > 65535:
             raise ValueError(f"bind_address must be HOST:PORT, got {self.bind_address!r}")
@@ -103,7 +105,7 @@ def _values_in(file: Path) -> dict[str, Any]:
     except ValueError as malformed:
         raise ConfigError(f"{file}: not valid TOML: {malformed}") from None
     types = get_type_hints(QueueServerConfig)
-    names = [one.name for one in fields(QueueServerConfig)]
+    names = QueueServerConfig.__struct_fields__
     values = {}
     for name, value in table.items():
         if name not in names:

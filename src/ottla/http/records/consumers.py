@@ -19,6 +19,7 @@ from ottla.http.consumer_groups.offsets import GivenOffset, ReadOffset, checked,
 from ottla.http.framework.endpoints import Endpoint, others
 from ottla.http.framework.models import Given, Message, Struct, message_of
 from ottla.http.framework.problems import BadRequest
+from ottla.http.records.messages import decoding_of
 from ottla.http.records.payloads import Wanted
 from ottla.http.records.reading import MOST_BYTES
 
@@ -80,15 +81,19 @@ async def _read(call: Call, query: ConsumeQuery, positions: dict[int, int]) -> l
     """Up to `max` messages from these positions on, which advance."""
     messages: list[Message] = []
     wait_ms = query.wait_ms
+    decoding = await decoding_of(call, query.keys, query.values)
     while len(messages) < query.max:
         answer = await fetch(call, query.topic, positions, max_bytes=MOST_BYTES, max_wait_ms=wait_ms)
         wait_ms = 0
         found = len(messages)
+        if decoding is not None:
+            await decoding.refresh()
         for data in answer:
             raise_refusal(data.error_code)
             for piece in records_in(data, positions[data.partition_index]):
                 taken = piece.records[: query.max - len(messages)]
-                messages += [message_of(record, data.partition_index, query.keys, query.values) for record in taken]
+                index = data.partition_index
+                messages += [message_of(record, index, query.keys, query.values, decoding) for record in taken]
                 is_whole = len(taken) == len(piece.records)
                 if is_whole or taken:
                     positions[data.partition_index] = piece.next_offset if is_whole else taken[-1].offset + 1

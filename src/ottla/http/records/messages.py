@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ottla.broker.topics import TopicState
     from ottla.core.ids import TopicPartition
     from ottla.http.framework.endpoints import Call
+    from ottla.http.records.decoded import Decoding
     from ottla.records.reader import Record
 
 _DEFAULT_LIMIT: Final = 100
@@ -104,9 +105,21 @@ async def read_messages(call: Call) -> MessagePage | Response:
     query = call.query(MessagesQuery)
     spans = await _spans(call, state, query)
     search = _Search(call, state.name, query, spans)
+    search.decoding = await decoding_of(call, query.keys, query.values)
     if NDJSON in call.request.headers.get("accept", ""):
         return StreamingResponse(search.lines(), media_type=NDJSON)
     return await search.page()
+
+
+async def decoding_of(call: Call, keys: Wanted, values: Wanted) -> Decoding | None:
+    """None unless a schema is asked for."""
+    if "schema" not in (keys, values):
+        return None
+    from ottla.http.records.decoded import Decoding  # few ask for it
+
+    decoding = Decoding(call)
+    await decoding.refresh()
+    return decoding
 
 
 async def _spans(call: Call, state: TopicState, query: MessagesQuery) -> list[Span]:
@@ -175,6 +188,7 @@ class _Search:
         self._filter = query.filter()
         self._positions = {span.partition: span.start for span in spans}
         self._scanned = 0
+        self.decoding: Decoding | None = None
 
     async def page(self) -> MessagePage:
         limit = self._query.limit or self._query.last or _DEFAULT_LIMIT
@@ -213,7 +227,7 @@ class _Search:
         yield bytes(lines)
 
     def _shown(self, partition: int, record: Record) -> Message:
-        return message_of(record, partition, self._query.keys, self._query.values)
+        return message_of(record, partition, self._query.keys, self._query.values, self.decoding)
 
     async def _found(self, *, is_bounded: bool = True) -> AsyncIterator[tuple[int, Record]]:
         for span in self._spans:

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Encoding = Literal["utf8", "json", "base64", "hex", "none"]
-Wanted = Literal["auto", "utf8", "json", "base64", "hex"]
+ShownEncoding = Literal["utf8", "json", "base64", "hex", "none", "schema"]
+Wanted = Literal["auto", "utf8", "json", "base64", "hex", "schema"]
+"""`schema`: decoded by the schema id that it carries; otherwise as `auto`."""
 
-Shown = tuple[str | msgspec.Raw | None, Encoding]
+Shown = tuple[str | msgspec.Raw | None, ShownEncoding]
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _OPENING: Final = (b"{", b"[")
@@ -38,7 +40,7 @@ def show(data: bytes | None, wanted: Wanted = "auto") -> Shown:
         text = data.decode()
     except UnicodeDecodeError:
         return _base64(data), "base64"
-    if (wanted == "json" or (wanted == "auto" and data.lstrip()[:1] in _OPENING)) and is_json(data):
+    if (wanted == "json" or (wanted in ("auto", "schema") and data.lstrip()[:1] in _OPENING)) and is_json(data):
         return msgspec.Raw(_on_one_line(data)), "json"
     # Text has no control characters except tabs and line ends: other bytes are not text, even if valid UTF-8.
     if wanted != "utf8" and _CONTROL.search(text):

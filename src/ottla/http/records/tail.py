@@ -20,7 +20,7 @@ from ottla.http.framework.endpoints import Endpoint, others
 from ottla.http.framework.models import PartitionIndex, Struct, message_of
 from ottla.http.framework.problems import BadRequest, problem_of
 from ottla.http.records.cursors import read_cursor, write_cursor
-from ottla.http.records.messages import Selection
+from ottla.http.records.messages import Selection, decoding_of
 from ottla.http.records.reading import MOST_BYTES
 from ottla.http.resources.topics import no_such_partition, topic_of
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.topics import TopicState
     from ottla.http.framework.endpoints import Call, Door
+    from ottla.http.records.decoded import Decoding
     from ottla.wire.messages.fetch import PartitionData
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -61,6 +62,7 @@ async def tail(call: Call) -> Response:
     state = topic_of(call)
     query = call.query(TailQuery)
     following = _Tail(call, state, query, await _positions(call, state, query))
+    following.decoding = await decoding_of(call, query.keys, query.values)
     if call.request.method == "HEAD":
         return Response(media_type=EVENT_STREAM)
     _list(call.door)
@@ -75,6 +77,7 @@ class _Tail:
         self._topic = state.name
         self._query = query
         self._filter = query.filter()
+        self.decoding: Decoding | None = None
         self._positions = begin.positions
         self._caught_up = {index for index, offset in begin.positions.items() if offset >= begin.ends[index]}
 
@@ -96,6 +99,8 @@ class _Tail:
     async def _look(self) -> AsyncIterator[bytes]:
         """The records appended since the last time; waits for some."""
         answer = await fetch(self._call, self._topic, self._positions, max_bytes=MOST_BYTES, max_wait_ms=_HEARTBEAT_MS)
+        if self.decoding is not None:
+            await self.decoding.refresh()
         for data in answer:
             skipped = await self._skip(data)
             if skipped is not None:
@@ -126,7 +131,7 @@ class _Tail:
         index = data.partition_index
         for piece in records_in(data, self._positions[index]):
             events = [
-                _event("message", message_of(record, index, self._query.keys, self._query.values))
+                _event("message", message_of(record, index, self._query.keys, self._query.values, self.decoding))
                 for record in piece.records
                 if self._filter.takes_all or self._filter.matches(record)
             ]

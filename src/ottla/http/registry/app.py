@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -17,18 +17,19 @@ from ottla.http.framework.bodies import BodyRefused
 from ottla.http.framework.endpoints import Endpoint, others
 from ottla.http.framework.guard import ROUTE
 from ottla.http.framework.problems import Problem, problem_of
-from ottla.http.registry import schemas, settings, subjects
 from ottla.http.registry.calls import RegistryCall
+from ottla.http.registry.served import SERVED
 from ottla.http.registry_config import REGISTRY_MEDIA_TYPE as MEDIA_TYPE
 from ottla.http.registry_config import REGISTRY_PREFIX as PREFIX
 from ottla.registry.errors import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
 
     from starlette.types import Receive, Scope, Send
 
     from ottla.http.framework.endpoints import Door
+    from ottla.http.registry.served import Served
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -36,59 +37,6 @@ _JSON: Final = "application/json"
 _TAKEN: Final = (MEDIA_TYPE, "application/vnd.schemaregistry+json", _JSON, "application/octet-stream", "")
 _CONTEXT_KEY: Final = "ottla.registry.context"
 _CONTEXT: Final = re.compile(r"/contexts/([^/]+)(/.+)")
-
-
-class Served(NamedTuple):
-    method: str
-    path: str
-    handle: Callable[[RegistryCall], Awaitable[Any]]
-    summary: str
-
-
-_VERSION: Final = "/subjects/{subject}/versions/{version}"
-_CHECK: Final = "/compatibility/subjects/{subject}/versions"
-
-SERVED: Final = (
-    Served("GET", "/schemas/ids/{id}", schemas.show_schema, "A schema by its id"),
-    Served("GET", "/schemas/ids/{id}/schema", schemas.show_schema_text, "The text of a schema"),
-    Served("GET", "/schemas/ids/{id}/subjects", schemas.list_subjects_of_id, "Subjects of a schema"),
-    Served("GET", "/schemas/ids/{id}/versions", schemas.list_versions_of_id, "Subjects and versions of a schema"),
-    Served("GET", "/schemas/guids/{guid}", schemas.show_schema_of_guid, "A schema by its GUID"),
-    Served("GET", "/schemas/guids/{guid}/ids", schemas.list_ids_of_guid, "Ids of a schema, by context"),
-    Served("GET", "/schemas/types", schemas.list_types, "Schema types"),
-    Served("GET", "/schemas/types/", schemas.list_types, "Schema types"),
-    Served("GET", "/schemas", schemas.list_schemas, "All schemas"),
-    Served("GET", "/subjects", subjects.list_subjects, "All subjects"),
-    Served("POST", "/subjects/{subject}", subjects.look_up_schema, "Whether a schema is registered"),
-    Served("DELETE", "/subjects/{subject}", subjects.delete_subject, "Delete a subject"),
-    Served("GET", "/subjects/{subject}/versions", subjects.list_versions, "Versions of a subject"),
-    Served("POST", "/subjects/{subject}/versions", subjects.register, "Register a schema"),
-    Served("GET", "/subjects/{subject}/metadata", subjects.latest_with_metadata, "The latest version with metadata"),
-    Served("GET", _VERSION, subjects.show_version, "A version"),
-    Served("DELETE", _VERSION, subjects.delete_version, "Delete a version"),
-    Served("GET", _VERSION + "/schema", subjects.show_schema_of_version, "The text of a version's schema"),
-    Served("GET", _VERSION + "/referencedby", subjects.list_referring, "Ids of schemas that reference a version"),
-    Served("POST", _CHECK, settings.check_against_subject, "Check a schema against a subject"),
-    Served("POST", _CHECK + "/{version}", settings.check_against_version, "Check a schema against a version"),
-    Served("GET", "/config", settings.show_global_config, "The global config"),
-    Served("PUT", "/config", settings.update_global_config, "Change the global config"),
-    Served("DELETE", "/config", settings.delete_global_config, "Delete the global config"),
-    Served("GET", "/config/{subject}", settings.show_config, "A subject's config"),
-    Served("PUT", "/config/{subject}", settings.update_config, "Change a subject's config"),
-    Served("DELETE", "/config/{subject}", settings.delete_config, "Delete a subject's config"),
-    Served("GET", "/mode", settings.show_global_mode, "The global mode"),
-    Served("PUT", "/mode", settings.update_global_mode, "Change the global mode"),
-    Served("DELETE", "/mode", settings.delete_global_mode, "Delete the global mode"),
-    Served("GET", "/mode/{subject}", settings.show_mode, "A subject's mode"),
-    Served("PUT", "/mode/{subject}", settings.update_mode, "Change a subject's mode"),
-    Served("DELETE", "/mode/{subject}", settings.delete_mode, "Delete a subject's mode"),
-    Served("GET", "/contexts", settings.list_contexts, "All contexts"),
-    Served("DELETE", "/contexts/{context}", settings.delete_context, "Delete an empty context"),
-    Served("GET", "/", settings.show_root, "The root"),
-    Served("POST", "/", settings.show_root, "The root"),
-    Served("GET", "/v1/metadata/id", settings.show_cluster_id, "The ids of the clusters"),
-    Served("GET", "/v1/metadata/version", settings.show_version, "The version of the server"),
-)
 
 
 class Registry:

@@ -205,3 +205,7 @@ async def show_cluster_id(call: RegistryCall) -> Json:
 
 async def show_version(call: RegistryCall) -> Json:  # noqa: ARG001 - as every handler
     return {"version": __version__, "commitId": ""}
+
+
+async def show_deployment(call: RegistryCall) -> Json:  # noqa: ARG001 - as every handler
+    return {"attributes": []}

@@ -1,4 +1,4 @@
-"""Column types in Arrow's words and back."""
+"""Conversion of column types to and from Arrow."""
 
 from __future__ import annotations
 
@@ -52,6 +52,17 @@ def to_arrow(kind: Type) -> pa.DataType:
     if arrow is None:
         raise ConfigError(f"a table of files cannot store the type {kind}; cast the column to string")
     return pa.type_for_alias(arrow)
+
+
+def with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with these columns, whose types are the same or wider; a column that they lack is null."""
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def arrow_schema(columns: Struct) -> pa.Schema:

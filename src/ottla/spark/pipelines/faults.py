@@ -1,4 +1,4 @@
-"""Why a record does not fit its schema, in a few words. Spark only says that it does not."""
+"""Why a record does not match its schema. Spark only reports that it does not."""
 
 from __future__ import annotations
 

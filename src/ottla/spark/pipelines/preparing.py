@@ -1,4 +1,4 @@
-"""Before anything runs: what a pipeline needs of the broker is there, and its schemas are settled."""
+"""Preparation of a run: creates topics, and pins schemas."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_newer_schemas(pipeline: Pipeline) -> Pipeline:
 
 
 def pin_schemas(asked: Pipeline, settled: Pipeline, state: StateFolder) -> None:
-    """Write down those that were inferred, so that later runs have the same."""
+    """Save inferred schemas for later runs."""
     found = {
         name: source.schema
         for name, source in settled.sources.items()

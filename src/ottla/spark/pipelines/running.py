@@ -1,4 +1,4 @@
-"""Running a pipeline: its queries are started, watched, told about and stopped together."""
+"""Runs a pipeline: starts, watches, reports and stops its queries together."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class _Run:
         statuses = []
         for status in self._status.queries:
             if status.name not in self._running:
-                statuses.append(self._courier.seen(status))
+                statuses.append(self._letters_seen(status))
                 continue
             for progress in new_reports(self._running[status.name], self._seen.get(status.name, "")):
                 self._seen[status.name] = progress["timestamp"]
@@ -185,8 +185,14 @@ class _Run:
             statuses.append(replace(status, lag_seconds=waiting_s))
         self._status = replace(self._status, queries=tuple(statuses))
 
+    def _letters_seen(self, status: QueryStatus) -> QueryStatus:
+        seen = self._courier.seen(status)
+        if seen.rows > status.rows:
+            self._options.say(f"{seen.name}: {seen.rows:,} sent to {seen.sink}")
+        return seen
+
     def _restart_failed(self) -> None:
-        """What failed may go well from its checkpoint: a worker was lost, the broker away. Not for ever, though."""
+        """Restart a failed query from its checkpoint, a few times: a worker or the broker may have been lost."""
         for query in self._planned:
             running = self._running[query.name]
             failure = running.exception() if not running.isActive else None
@@ -270,6 +276,6 @@ class _Run:
         if not error:
             self._take_progress()
         self._courier.close(0.0 if error else max(_LOOK_S, deadline - time.monotonic()))
-        self._status = replace(self._status, queries=tuple(map(self._courier.seen, self._status.queries)))
+        self._status = replace(self._status, queries=tuple(map(self._letters_seen, self._status.queries)))
         self._status = replace(self._status, state=state, error=error)
         self._reporter.tell(self._status)

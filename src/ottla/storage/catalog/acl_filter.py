@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 WILDCARD: Final = "*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclFilter:
+class AclFilter(Struct, frozen=True, kw_only=True):
     """None and ANY match any value; an empty filter matches every ACL."""
 
     resource_type: ResourceType = ResourceType.ANY

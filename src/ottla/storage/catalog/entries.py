@@ -5,12 +5,15 @@ A change replaces one of these by another; none is modified in place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
 from ottla.core.security import AclOperation, AclPermission, PatternType, ResourceType, ScramMechanism
+from ottla.core.structs import repr_without
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,40 +43,43 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """Names that differ only in case are two topics, even on a case-insensitive file system."""
 
     name: str
     id: TopicId
     partitions: int
-    configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    configs: Mapping[str, str] = field(default_factory=dict)
     is_internal: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "configs", MappingProxyType(dict(self.configs)))
+        force_setattr(self, "configs", MappingProxyType(dict(self.configs)))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.id, self.partitions))
 
 
 NO_USER: Final = ""
 """The user of the credential whose key all nodes derive SCRAM decoys from. It cannot log in."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScramCredential:
+class ScramCredential(Struct, frozen=True):
     """A SCRAM verifier (RFC 5802), which does not reveal the password."""
 
     user: str
     mechanism: ScramMechanism
-    salt: bytes = field(repr=False)
+    salt: bytes
     iterations: int
-    stored_key: bytes = field(repr=False)
-    server_key: bytes = field(repr=False)
+    stored_key: bytes
+    server_key: bytes
     expires_ms: int | None = None
     """When it expires, in milliseconds since 1970; None for never."""
 
+    def __repr__(self) -> str:
+        return repr_without(self, "salt", "stored_key", "server_key")
 
-@dataclass(frozen=True, slots=True)
-class DelegationToken:
+
+class DelegationToken(Struct, frozen=True):
     """Principals are such as User:ann, times are milliseconds. Its secret is derived from the id and is not stored."""
 
     id: str
@@ -86,8 +92,7 @@ class DelegationToken:
     """It cannot be renewed beyond."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acl:
+class Acl(Struct, frozen=True):
     resource_type: ResourceType
     resource_name: str
     pattern_type: PatternType
@@ -97,8 +102,7 @@ class Acl:
     permission: AclPermission
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdBlock:
+class ProducerIdBlock(Struct, frozen=True):
     """`count` producer ids from `first` on, allocated exclusively."""
 
     first: int
@@ -115,8 +119,7 @@ class QuotaEntityType(StrEnum):
     IP = "ip"
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaEntity:
+class QuotaEntity(Struct, frozen=True):
     """The entity of a quota; the name None is Kafka's <default>: all without their own quota."""
 
     parts: frozenset[tuple[QuotaEntityType, str | None]]
@@ -126,14 +129,16 @@ class QuotaEntity:
         return cls(frozenset(parts.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Struct, frozen=True):
     entity: QuotaEntity
-    limits: Mapping[str, float] = field(hash=False)
+    limits: Mapping[str, float]
     """By Kafka's key: producer_byte_rate, consumer_byte_rate, request_percentage, …"""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "limits", MappingProxyType(dict(self.limits)))
+        force_setattr(self, "limits", MappingProxyType(dict(self.limits)))
+
+    def __hash__(self) -> int:
+        return hash(self.entity)
 
 
 class ConfigScope(IntEnum):
@@ -144,20 +149,21 @@ class ConfigScope(IntEnum):
     GROUP = 32
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigResource:
+class ConfigResource(Struct, frozen=True):
     scope: ConfigScope
     name: str
     """For a broker its id in decimal, or the empty name for the default of all brokers."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceConfigs:
+class ResourceConfigs(Struct, frozen=True):
     resource: ConfigResource
-    configs: Mapping[str, str] = field(hash=False)
+    configs: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "configs", MappingProxyType(dict(self.configs)))
+        force_setattr(self, "configs", MappingProxyType(dict(self.configs)))
+
+    def __hash__(self) -> int:
+        return hash(self.resource)
 
 
 Entry = Topic | ScramCredential | DelegationToken | Acl | Quota | ResourceConfigs

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import defaultdict
 from typing import TYPE_CHECKING, assert_never
+
+import msgspec
 
 from ottla.core.ids import TopicId
 from ottla.storage.catalog.database import transaction
@@ -174,6 +175,8 @@ def _place(user: str, mechanism: int, column: str) -> bytes:
 
 
 def _insert_token(db: sqlite3.Connection, token: DelegationToken) -> None:
+    import json  # rarely needed
+
     times = token.issued_ms, token.expires_ms, token.max_ms
     db.execute(
         "INSERT INTO delegation_token (id, owner, requester, renewers, issued_ms, expires_ms, max_ms)"
@@ -186,7 +189,7 @@ def _read_tokens(db: sqlite3.Connection) -> Iterator[DelegationToken]:
     for token_id, owner, requester, renewers, *times in db.execute(
         "SELECT id, owner, requester, renewers, issued_ms, expires_ms, max_ms FROM delegation_token"
     ):
-        yield DelegationToken(token_id, owner, requester, tuple(json.loads(renewers)), *times)
+        yield DelegationToken(token_id, owner, requester, tuple(msgspec.json.decode(renewers)), *times)
 
 
 def _acl_row(acl: Acl) -> tuple[int, str, int, str, str, int, int]:
@@ -234,6 +237,8 @@ def _read_acls(db: sqlite3.Connection) -> Iterator[Acl]:
 
 
 def _entity_text(entity: QuotaEntity) -> str:
+    import json  # rarely needed
+
     return json.dumps(dict(entity.parts), sort_keys=True, ensure_ascii=False)
 
 
@@ -254,7 +259,7 @@ def _read_quotas(db: sqlite3.Connection) -> Iterator[Quota]:
     for entity, key, limit in db.execute("SELECT entity, key, value FROM quota"):
         limits[entity][key] = limit
     for entity, values in limits.items():
-        parts = {QuotaEntityType(kind): name for kind, name in json.loads(entity).items()}
+        parts = {QuotaEntityType(kind): name for kind, name in msgspec.json.decode(entity).items()}
         yield Quota(QuotaEntity.of(parts), values)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ottla.core.errors import ApiError, DataDirError, ResourceNotFound
 from ottla.core.ids import TopicId
@@ -21,7 +22,6 @@ from ottla.storage.catalog.rules import (
     check_new_topic,
     check_quota,
 )
-from ottla.storage.catalog.seal import CatalogSeal, check_seal
 from ottla.storage.catalog.secrets import Secrets
 from ottla.storage.catalog.view import CatalogView, Change
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ScramCredential,
         ScramMechanism,
     )
+    from ottla.storage.catalog.seal import CatalogSeal
 
 MAX_PRODUCER_ID: Final = 2**63 - 1
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
@@ -83,6 +84,8 @@ class SqliteCatalog:
             secrets = Secrets(sealer)
             view, seal = read_view(db, secrets), None
             if sealer is not None:
+                from ottla.storage.catalog.seal import check_seal  # not needed without encryption
+
                 seal = check_seal(db, sealer.ring, cluster_id, view, must_be_sealed=must_be_sealed)
             catalog = cls(db, cluster_id, view, secrets, seal)
         except (sqlite3.Error, AttributeError, TypeError, ValueError, BrokenSeal) as error:
@@ -186,6 +189,8 @@ class SqliteCatalog:
         reseal(self._db, self._secrets, self._view)
         ring = self._secrets.ring
         if ring is not None and (self._seal is None or self._seal.key_id != ring.newest):
+            from ottla.storage.catalog.seal import CatalogSeal
+
             seal = CatalogSeal.of(ring, ring.newest, self._cluster_id, self._view)
             with transaction(self._db):
                 seal.store(self._db)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct, field
 
 from ottla.core.errors import UnknownTopicId, UnknownTopicOrPartition
 from ottla.storage.catalog.entries import (
@@ -28,16 +29,14 @@ E = TypeVar("E", bound=Entry)
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A changed entry: created if `before` is None, deleted if `after` is None."""
 
     before: Entry | None
     after: Entry | None
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogView:
+class CatalogView(Struct, frozen=True):
     """Immutable: hold one for consistent answers."""
 
     topics: Mapping[str, Topic] = field(default_factory=dict)

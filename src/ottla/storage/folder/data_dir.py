@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition, problem_with_topic_name
-from ottla.storage.cipher import BatchCipher, BatchOwner
 from ottla.storage.files import (
     CORRUPT,
     beside,
@@ -31,8 +30,6 @@ from ottla.storage.folder.closed_log import facts_of
 from ottla.storage.folder.closing import close_logs
 from ottla.storage.folder.folder_keys import check_keys
 from ottla.storage.folder.folder_lock import FolderLock
-from ottla.storage.key_version import refresh_own_keys, use_key_version
-from ottla.storage.recovery import LastKnown, open_log
 from ottla.storage.segment_files.open_files import OpenFiles
 
 if TYPE_CHECKING:
@@ -43,6 +40,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicId
     from ottla.core.keys import KeyRing
     from ottla.core.sealing import Sealer
+    from ottla.storage.cipher import BatchCipher
     from ottla.storage.config import LogConfig
     from ottla.storage.folder.closed_log import LogFacts
     from ottla.storage.folder.closing import RunAll
@@ -147,6 +145,10 @@ class DataDir:
         """The partition's log, opened or created. A folder with another topic id is rejected."""
         if at in self.logs:
             return self.logs[at]
+        # Not needed at the start:
+        from ottla.storage.key_version import use_key_version
+        from ottla.storage.recovery import LastKnown, open_log
+
         folder = self.path / str(at)
         is_new = not folder.exists()
         if is_new:
@@ -188,6 +190,8 @@ class DataDir:
     def _cipher(self, at: TopicPartition, topic_id: TopicId | None) -> BatchCipher | None:
         if self.sealer is None or self.keys is None:
             return None
+        from ottla.storage.cipher import BatchCipher, BatchOwner  # not needed without encryption
+
         with storage_errors(f"reading {at}"):
             owner = topic_id or checkpoints.read_topic_id(self.path / str(at))
         if owner is None:
@@ -199,6 +203,8 @@ class DataDir:
 
     def use_keys(self, ring: KeyRing) -> None:
         """Encrypt with these keys from now on; DataDirError if the folder needs others."""
+        from ottla.storage.key_version import refresh_own_keys
+
         if self.sealer is not None and self.keys is not None:
             check_keys(self.path, ring)
             with storage_errors("storing a new key id"):

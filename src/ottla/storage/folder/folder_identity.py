@@ -8,8 +8,9 @@ another boot, or in a copy of the folder, records that were not synced may be mi
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ottla.core.boot_id import boot_id
 from ottla.core.errors import DataDirError

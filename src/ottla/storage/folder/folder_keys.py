@@ -5,8 +5,9 @@ It has a check value of each key, which does not reveal the key, and is signed w
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from ottla.core.errors import DataDirError
 from ottla.core.sealing import check_value, is_check_value, is_signature, signature
@@ -61,7 +62,7 @@ class FolderKeys:
         if self.has_sealed_catalog:
             content["catalog"] = True
         signed = {**content, "signature": signature(ring.keys[max(noted)], _to_sign(content))}
-        replace_file(self._path, json.dumps(signed, indent=1).encode() + b"\n")
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(signed), indent=1) + b"\n")
         self.noted, self.allows_plain = noted, allows_plain
 
 
@@ -84,7 +85,7 @@ def check_keys(folder: Path, ring: KeyRing | None) -> FolderKeys | None:
 
 def _checked(path: Path, ring: KeyRing) -> FolderKeys:
     try:
-        content = json.loads(path.read_bytes())
+        content = msgspec.json.decode(path.read_bytes())
         signed = content.pop("signature")
         checks = {int(key_id): str(value) for key_id, value in content["keys"].items()}
         version, allows_plain, newest = content["version"], bool(content["plain"]), max(checks)
@@ -110,6 +111,8 @@ def _checked(path: Path, ring: KeyRing) -> FolderKeys:
 
 
 def _to_sign(content: dict[str, object]) -> bytes:
+    import json  # not needed without encryption
+
     return json.dumps(content, sort_keys=True).encode()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from ottla.core.errors import DataDirError
 from ottla.core.ids import TopicId
@@ -18,12 +19,11 @@ WORKERS_FILE: Final = "workers.sqlite"
 _VERSION: Final = "1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetaProperties:
+class MetaProperties(Struct, frozen=True, kw_only=True):
     cluster_id: str
     node_id: int
     directory_id: str
-    is_new: bool = field(default=False, compare=False)
+    is_new: bool = False
     """Whether the folder was empty before."""
 
 

@@ -105,12 +105,6 @@ class Segment:
         return self.indexes.newest_timestamp
 
     @property
-    def last_used_ms(self) -> int:
-        """The largest timestamp, or the modification time without timestamps; used by retention."""
-        newest = self.newest_timestamp
-        return newest if newest >= 0 else self.path.stat().st_mtime_ns // 1_000_000
-
-    @property
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch, from which a segment's age is counted."""
         try:

@@ -64,9 +64,10 @@ function sizeOf(encoded) {
 }
 
 function partsOf(topic, message) {
+  const at = (part) => ({ topic, partition: message.partition, offset: message.offset, part });
   return [
-    payloadView("Value", new Payload(message.value), `${topic}/value`),
-    payloadView("Key", new Payload(message.key), `${topic}/key`),
+    payloadView("Value", new Payload(message.value), at("value")),
+    payloadView("Key", new Payload(message.key), at("key")),
     headersOf(message.headers),
   ];
 }

@@ -8,6 +8,7 @@ import { h, replace } from "../parts/dom.js";
 import { field } from "../parts/field.js";
 import { bytes as sizeOf } from "../parts/format.js";
 import { switcher } from "../parts/tabs.js";
+import { schemaIdOf, schemaView } from "./schema-view.js";
 
 const MOST_BYTES = 64 * 1024;
 const lenient = new TextDecoder();
@@ -19,24 +20,28 @@ const VIEWS = [
   ["avro", "Avro"],
 ];
 
-/** `place` names what the Avro schema is remembered for. */
-export function payloadView(title, payload, place) {
+/** `at`: where the message is, and which part of it this is; an Avro schema is remembered for its topic and part. */
+export function payloadView(title, payload, at) {
   if (payload.isNull) return h("section.payload", h("h2", title), h("p.soft", "None."));
   if (payload.isEmpty) return h("section.payload", h("h2", title), h("p.soft", "Empty: no bytes."));
-  const first = { json: "json", text: "text", binary: isAvro(payload.bytes) ? "avro" : "hex" }[payload.kind];
+  const hasSchema = payload.kind === "binary" && schemaIdOf(payload.bytes) !== undefined;
+  const binary = hasSchema ? "schema" : isAvro(payload.bytes) ? "avro" : "hex";
+  const first = { json: "json", text: "text", binary }[payload.kind];
   const content = h("div.payload");
-  const pick = (name) => replace(content, SHOW[name](payload, place));
+  const pick = (name) => replace(content, SHOW[name](payload, at));
   pick(first);
-  const head = h("div.card-head", h("h2", title), switcher(`${title} as`, VIEWS, first, pick));
+  const views = hasSchema ? [["schema", "Schema"], ...VIEWS] : VIEWS;
+  const head = h("div.card-head", h("h2", title), switcher(`${title} as`, views, first, pick));
   return h("section.payload", head, content);
 }
 
 const SHOW = {
+  schema: (payload, at) => schemaView(payload.bytes, at, () => SHOW.avro(payload, at)),
   json: (payload) =>
     payload.text !== undefined && isJson(payload.text) ? prettyJson(payload.text) : h("p.soft", "This is not JSON."),
   text: (payload) => capped(payload.bytes, (bytes) => h("pre.text", { tabindex: 0 }, lenient.decode(bytes))),
   hex: (payload) => capped(payload.bytes, (bytes) => h("pre", { tabindex: 0 }, hexDump(bytes))),
-  avro: (payload, place) => avroView(payload.bytes, place),
+  avro: (payload, { topic, part }) => avroView(payload.bytes, `${topic}/${part}`),
 };
 
 function capped(bytes, show) {

@@ -53,7 +53,11 @@ async function call(method, path, { body, signal } = {}) {
 }
 
 function problemOf(response, text) {
-  if (response.headers.get("content-type")?.includes("json")) return parse(text);
+  if (response.headers.get("content-type")?.includes("json")) {
+    const problem = parse(text);
+    // Errors of the schema registry have the form of its API.
+    return problem.error_code ? { title: problem.message, code: String(problem.error_code) } : problem;
+  }
   return {
     title: response.statusText || `Status ${response.status}`,
     detail: text.slice(0, 300),

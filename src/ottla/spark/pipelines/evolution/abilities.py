@@ -1,4 +1,4 @@
-"""What a kind of sink can change in an existing table, and which of its types a type of Spark becomes."""
+"""Schema changes that a kind of sink supports, and its mapping of Spark's types."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ class Abilities:
     title: str
     """The kind of table, with its article."""
     can_widen: bool
-    """Change a column to a wider type without rewriting its files."""
+    """Change a column to a wider type."""
     stored_as: Mapping[str, str]
     """Types of Spark that become another type."""
     nested_as_json: bool = False
+    rewrites_to_widen: bool = False
+    """Existing rows are written again with the wider type."""
     why_not_widen: str = ""
     ignores_case: bool = False
     """Of the names of columns."""

@@ -62,13 +62,18 @@ class Evolution:
     """If there are any, nothing is changed and nothing is written."""
 
     @property
+    def widened(self) -> frozenset[str]:
+        """Columns whose type, or that of a field in them, becomes wider."""
+        return frozenset(each.path[0] for each in self.changes if isinstance(each, WidenColumn))
+
+    @property
     def lines(self) -> list[str]:
         return [*map(str, self.changes), *self.notes]
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """What a table has now."""
+    """The current state of a table."""
 
     columns: Struct
     needed: frozenset[str] = frozenset()
@@ -88,6 +93,7 @@ def decide(
     columns = case.merged(table.columns, stored, ())
     dropped = [name for name in table.columns.names if stored.get(name) is None]
     case.drop(table, dropped)
+    case.note_rewriting()
     case.refuse_renames(table.columns, dropped if written_before is None else written_before, stored)
     assert isinstance(columns, Struct)  # noqa: S101 - of a struct and a struct
     return Evolution(columns, tuple(case.changes), tuple(case.notes), tuple(case.misfits))
@@ -156,6 +162,10 @@ class _Case:
         if not self._abilities.can_widen:
             return f"{change} in {self._abilities.title}: {self._abilities.why_not_widen}"
         return None if self._policy == "widen" else f'{change}: it needs evolution = "widen"'
+
+    def note_rewriting(self) -> None:
+        if self._abilities.rewrites_to_widen and any(isinstance(each, WidenColumn) for each in self.changes):
+            self.notes.append("rewrites all rows of the table with the wider type")
 
     def drop(self, table: TableColumns, dropped: list[str]) -> None:
         for name in dropped:

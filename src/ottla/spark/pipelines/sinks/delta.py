@@ -15,9 +15,9 @@ class DeltaSink(MergingTableSink, frozen=True, kw_only=True, tag="delta"):
     summary: ClassVar[str] = "a Delta table, by the package deltalake"
     abilities: ClassVar[Abilities] = Abilities(
         title="a Delta table",
-        can_widen=False,
+        can_widen=True,
+        rewrites_to_widen=True,
         stored_as={},
-        why_not_widen="the package deltalake does not write Delta's type widening",
     )
     example: ClassVar[tuple[str, ...]] = (
         "# needs: pip install 'ottla[pipelines]'",

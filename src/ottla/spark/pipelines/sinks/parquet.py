@@ -16,9 +16,9 @@ class ParquetSink(TableSink, frozen=True, kw_only=True, tag="parquet"):
     hints: ClassVar[dict[str, str]] = {"key": "to replace rows by key, use delta or iceberg"}
     abilities: ClassVar[Abilities] = Abilities(
         title="a Parquet folder",
-        can_widen=False,
+        can_widen=True,
+        rewrites_to_widen=True,
         stored_as={},
-        why_not_widen="files of both types would stand side by side, and readers fail on one of them",
     )
     example: ClassVar[tuple[str, ...]] = (
         'path = "{name}"                 # a folder of Parquet files',
@@ -26,6 +26,10 @@ class ParquetSink(TableSink, frozen=True, kw_only=True, tag="parquet"):
         '# partition_by = "day"          # a folder for each value',
         "compact_every = 100             # merge small files every 100 micro-batches",
     )
+
+    @property
+    def replaces_files(self) -> bool:
+        return self.compact_every is not None or self.evolution == "widen"
 
     def open_table(self) -> Table:
         from ottla.spark.pipelines.tables.parquet import ParquetTable

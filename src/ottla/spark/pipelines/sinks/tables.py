@@ -80,6 +80,11 @@ class TableSink(StoredSink, frozen=True, kw_only=True):
     def fingerprint(self) -> dict[str, Any]:
         return {"partition_by": list(self.partition_by), "key": list(self.changes.key)}
 
+    @property
+    def replaces_files(self) -> bool:
+        """Whether a running pipeline removes files of it without a log that a compaction elsewhere would see."""
+        return False
+
     def files(self) -> Files:
         if not is_in_store(self.path):
             return LocalFiles(Path(self.path))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.arrow_types import arrow_schema
+from ottla.spark.pipelines.arrow_types import arrow_schema, with_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
 from ottla.spark.pipelines.evolution.types import columns_of
 from ottla.spark.pipelines.tables.changes import Changes
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
+    import pyarrow as pa
     from deltalake import DeltaTable as LakeTable
-    from deltalake.transaction import AddAction
+    from deltalake.transaction import AddAction, PostCommitHookProperties
     from pyspark.sql import DataFrame
 
     from ottla.spark.pipelines.changes.rules import ChangeRule
@@ -64,8 +65,7 @@ class DeltaTable:
 
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         put_in_place(self._files, files)
-        if evolution.changes:
-            self._add_columns(evolution)
+        self._evolve(evolution)
         self._commit(files, evolution.columns, batch)
         clear(self._files, batch)
         return sum(each.row_count for each in files)
@@ -77,8 +77,7 @@ class DeltaTable:
     def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: ChangeRule) -> int:
         from ottla.spark.pipelines.tables.delta_merge import merge
 
-        if evolution.changes:
-            self._add_columns(evolution)
+        self._evolve(evolution)
         table = self._opened()
         self._table = None
         self._is_merged = True
@@ -138,12 +137,34 @@ class DeltaTable:
         table.update_incremental()
         return table
 
-    def _add_columns(self, evolution: Evolution) -> None:
+    def _evolve(self, evolution: Evolution) -> None:
         """A commit before that of the files. A micro-batch that is killed between them finds the columns there."""
-        changed = {change.path[0] for change in evolution.changes}
-        fields = imported_deltalake().Schema.from_arrow(arrow_schema(evolution.columns)).fields
+        if not evolution.changes:
+            return
         table = self._table or self._opened()
+        schema = arrow_schema(evolution.columns)
+        if evolution.widened:
+            self._table = None
+            self._rewrite(table, schema)
+            return
+        changed = {change.path[0] for change in evolution.changes}
+        fields = imported_deltalake().Schema.from_arrow(schema).fields
         table.alter.add_columns([field for field in fields if field.name in changed])
+
+    def _rewrite(self, table: LakeTable, schema: pa.Schema) -> None:
+        """All rows with wider types, in one commit: deltalake cannot declare a column wider than its files are."""
+        import pyarrow as pa
+
+        batches = table.to_pyarrow_dataset().to_batches()
+        rows = pa.RecordBatchReader.from_batches(schema, (with_schema(batch, schema) for batch in batches))
+        imported_deltalake().write_deltalake(
+            table,
+            rows,
+            mode="overwrite",
+            schema_mode="overwrite",
+            partition_by=self._partition_by or None,
+            post_commithook_properties=_hooks(),
+        )
 
     def _commit(self, files: Sequence[StagedFile], columns: Struct, batch: BatchId) -> None:
         deltalake = imported_deltalake()
@@ -216,12 +237,18 @@ def _names(table: LakeTable) -> list[str]:
 
 def _commit_options(batch: BatchId) -> dict[str, Any]:
     """The number of the micro-batch is part of the commit; the log is looked after by us."""
-    from deltalake.transaction import CommitProperties, PostCommitHookProperties, Transaction
+    from deltalake.transaction import CommitProperties, Transaction
 
     return {
         "commit_properties": CommitProperties(app_transactions=[Transaction(batch.query, batch.number)]),
-        "post_commithook_properties": PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+        "post_commithook_properties": _hooks(),
     }
+
+
+def _hooks() -> PostCommitHookProperties:
+    from deltalake.transaction import PostCommitHookProperties
+
+    return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 def imported_deltalake() -> ModuleType:

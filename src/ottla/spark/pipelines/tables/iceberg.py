@@ -102,13 +102,14 @@ class IcebergTable:
 
     def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: ChangeRule) -> int:
         from ottla.spark.pipelines.tables.iceberg_merge import rewrite
+        from ottla.spark.pipelines.tables.iceberg_overwrite import overwrite
 
         table = self._opened()
         with table.transaction() as change:
             self._prepare(table, change, batch, evolution)
             done = rewrite(table, change.table_metadata, changes, rule)
             if done.old or done.new:
-                with change.update_snapshot().overwrite() as snapshot:
+                with overwrite(table, change) as snapshot:
                     for file in done.old:
                         snapshot.delete_data_file(file)
                     for file in done.new:
@@ -186,6 +187,8 @@ class IcebergTable:
         """One file for many, in one snapshot."""
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
+        from ottla.spark.pipelines.tables.iceberg_overwrite import overwrite
+
         table.refresh()
         version = table.metadata.last_sequence_number
         # The name is unique: a concurrent compaction writes another file.
@@ -193,7 +196,7 @@ class IcebergTable:
         merge(self._files, group, merged)
         old = set(group)
         gone = [task.file for task in table.scan().plan_files() if self._files.name_of(task.file.file_path) in old]
-        with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
+        with table.transaction() as change, overwrite(table, change) as snapshot:
             for file in gone:
                 snapshot.delete_data_file(file)
             address = self._files.address(merged)

@@ -1,12 +1,15 @@
-"""Which small files become one, and making one of them."""
+"""Merging of small files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.spark.pipelines.arrow_types import arrow_schema, with_schema
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.stores.files import FileInfo, Files
 
 
@@ -68,3 +71,23 @@ def merge(files: Files, names: Sequence[str], into: str) -> None:
             with pq.ParquetFile(files.source(name)) as opened:
                 for batch in opened.iter_batches(1 << 16):
                     writer.write_batch(batch.cast(writer.schema))
+
+
+def rewrite_wider(files: Files, name: str, into: str, evolution: Evolution) -> bool:
+    """Write a file again with the wider types of its columns; False if it has them already."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    have = pq.read_schema(files.source(name)).remove_metadata()
+    wanted = arrow_schema(evolution.columns)
+    wider = pa.schema([wanted.field(each.name) if each.name in evolution.widened else each for each in have])
+    if wider.equals(have):
+        return False
+    with (
+        files.sink(into) as sink,
+        pq.ParquetWriter(sink, wider, compression="snappy") as writer,
+        pq.ParquetFile(files.source(name)) as opened,
+    ):
+        for batch in opened.iter_batches(1 << 16):
+            writer.write_batch(with_schema(batch, wider))
+    return True

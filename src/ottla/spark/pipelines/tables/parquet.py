@@ -17,7 +17,7 @@ from ottla.spark.pipelines.evolution.abilities import ANY
 from ottla.spark.pipelines.evolution.rules import TableColumns
 from ottla.spark.pipelines.evolution.types import as_json, columns_of, struct_of
 from ottla.spark.pipelines.tables.interface import Tidied
-from ottla.spark.pipelines.tables.merging import folder_of, groups_to_merge, merge, small_files
+from ottla.spark.pipelines.tables.merging import folder_of, groups_to_merge, merge, rewrite_wider, small_files
 from ottla.spark.pipelines.tables.staging import OWN_FOLDER, BatchId, Staging, clear, stage
 from ottla.spark.pipelines.tables.strays import is_data
 
@@ -76,12 +76,31 @@ class ParquetTable:
 
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         moves = [[each.staged, each.name] for each in files]
+        wider = self._widened(batch, evolution)
+        moves += [[staged, name] for _, staged, name in wider]
         # From here on the micro-batch counts as written, and only what the plan says remains to be done.
         plan = {"batch": batch.number, "moves": moves, "columns": as_json(evolution.columns)}
+        if wider:
+            plan["remove"] = [old for old, _, _ in wider]
         self._files.replace_version(_plan_name(batch), json.dumps(plan).encode(), self._plan_version)
         self._carry_out(plan)
         clear(self._files, batch)
         return sum(each.row_count for each in files)
+
+    def _widened(self, batch: BatchId, evolution: Evolution) -> list[tuple[str, str, str]]:
+        """Files with narrower types, written again beside the table: what each replaces, where it is, its new name.
+
+        Not left as they are: readers take the types of one file for those of all.
+        """
+        if not evolution.widened:
+            return []
+        self._finish_merge()
+        found = []
+        for number, name in enumerate(each.name for each in self._data_files()):
+            staged = f"{OWN_FOLDER}/{batch.query}-{batch.number}-wider-{number}.parquet"
+            if rewrite_wider(self._files, name, staged, evolution):
+                found.append((name, staged, f"{folder_of(name)}{batch.prefix}w{number}.parquet"))
+        return found
 
     def files(self) -> list[str]:
         return [self._files.place(each.name) for each in self._data_files()]
@@ -107,11 +126,13 @@ class ParquetTable:
         return sorted(each for each in self._files.listed() if is_data(each.name) and not _is_own(each.name))
 
     def _unfinished(self) -> set[str]:
-        """Files whose staged copies are still there."""
+        """Files whose staged copies are still there, and those that a plan replaces."""
         own = self._files.listed(OWN_FOLDER)
-        moves = [move for each in own if each.name.endswith(".json") for move in _moves(self._read(each.name))]
+        plans = [self._read(each.name) or {} for each in own if each.name.endswith(".json")]
+        moves = [move for plan in plans for move in _moves(plan)]
         staged = {each.name for each in self._files.listed(OWN_FOLDER)} if moves else set()
-        return {name for source, name in moves if source in staged}
+        replaced = {name for plan in plans for name in plan.get("remove", ())}
+        return {name for source, name in moves if source in staged} | replaced
 
     def _carry_out(self, plan: dict[str, Any]) -> None:
         if "columns" in plan:
