@@ -148,7 +148,7 @@ DELTA = '[sink.out]\nkind = "delta"\npath = "x"\n'
         ('[source.o]\nformat = "raw"\nschema = "id int"\n' + SINK, "raw records have the columns key, value"),
         ('[source.o]\nformat = "avro"\nschema = "id int"\n' + SINK, "an Avro schema is written as JSON"),
         (SOURCE + 'schema_file = "no.ddl"\n' + SINK, "schema_file: and schema say the same; leave one of them out"),
-        (SOURCE + "[step.a]\n" + SINK, "needs exactly one of sql, sql_file, python, deduplicate; it has none"),
+        (SOURCE + "[step.a]\n" + SINK, "one of sql, sql_file, python, arrow, pandas, deduplicate; it has none"),
         (SOURCE + '[step.a]\nsql = " "\n' + SINK, "[step.a] sql: is empty"),
         (SOURCE + '[step.a]\nsql_file = "no.sql"\n' + SINK, "no.sql cannot be read: No such file or directory"),
         (SOURCE + '[step.a]\npython = "steps.py"\n' + SINK, "'steps.py' must be a file and a function in it"),
