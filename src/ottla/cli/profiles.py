@@ -49,7 +49,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 def profiles(config_file: Path | None) -> dict[str, Profile]:
-    """All there are, with their files where they are to be found."""
+    """All profiles, with file paths resolved."""
     file = find_config_file(config_file, os.environ)
     if file is None:
         return {}
@@ -75,7 +75,7 @@ def chosen(given: str, known: Mapping[str, Profile]) -> Profile:
 
 
 def merged(profile: Profile, given: Mapping[str, Any]) -> Profile:
-    """The profile with what was given on the command line in its place."""
+    """The profile, overridden by options of the command line."""
     return replace(
         profile, **{name: value for name, value in given.items() if name in Profile.__struct_fields__ and value}
     )

@@ -1,4 +1,4 @@
-"""`ottla transaction`: which are under way, which are stuck, and ending them."""
+"""`ottla transaction`: list, describe and abort transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stops a read or a write, said in one sentence: which offsets, why, and the option that decides."""
+"""Errors of reads and writes: each names the offsets, the cause, and the option that controls it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class DataLoss(OttlaError):
-    """Offsets that should be read are not there any more."""
+    """Requested offsets were deleted."""
 
 
 class SinkError(OttlaError):
@@ -19,7 +19,7 @@ class SinkError(OttlaError):
 
 
 class SessionError(OttlaError):
-    """There is no Spark to be had here."""
+    """No Spark session can be created."""
 
 
 def aged_out(at: TopicPartition, start: int, end: int, earliest: int) -> DataLoss:

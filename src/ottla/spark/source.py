@@ -1,4 +1,4 @@
-"""`format("ottla")`: what Spark asks of a data source."""
+"""`format("ottla")`: the implementation of Spark's data source API."""
 
 from __future__ import annotations
 

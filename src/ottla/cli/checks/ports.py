@@ -83,7 +83,7 @@ def judge_port(port: Port) -> Finding:
 
 
 def judge_configured(advertised: str, about: ClusterDescription | None, resolution: str | None) -> Finding:
-    """`net.advertised` against what clients are told now, and whether its name means anything."""
+    """Compare `net.advertised` with the running broker's advertised address, and resolve its name."""
     if resolution is not None:
         fix = "set net.advertised to a name or an address that clients can find"
         return wrong("advertised", f"net.advertised is {advertised}, whose host is not found: {resolution}", fix)
@@ -97,7 +97,7 @@ def judge_configured(advertised: str, about: ClusterDescription | None, resoluti
 
 
 def try_port(host: str, number: int) -> tuple[State, str]:
-    """Listen there, and stop at once."""
+    """Try to listen on the address."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as listener:
@@ -135,7 +135,7 @@ async def _cluster_at(host: str, number: int) -> ClusterDescription | None:
 
 
 def hasty_options() -> dict[str, int]:
-    """Of a client that would rather fail than wait."""
+    """Client options with short timeouts."""
     return {
         "connect_timeout_ms": TIMEOUT_MS,
         "request_timeout_ms": TIMEOUT_MS,

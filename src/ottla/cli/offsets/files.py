@@ -23,7 +23,7 @@ def to_lines(offsets: Mapping[TopicPartition, int]) -> str:
 
 
 def from_lines(lines: Iterable[str], name: str) -> dict[TopicPartition, int]:
-    """The offsets in a file, whose name is for errors."""
+    """Parse offsets; `name` is the file's name for errors."""
     found: dict[TopicPartition, int] = {}
     reader = csv.reader(lines)
     for row in reader:

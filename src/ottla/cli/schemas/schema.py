@@ -263,7 +263,7 @@ def mode(subject: str | None, mode: str | None, for_all: str | None, force: bool
 
 
 def _setting(registry: RegistryConnection, path: tuple[str, ...], key: str) -> str:
-    """That of the subject, or the one that counts for it."""
+    """The mode of the subject, or the one it inherits."""
     try:
         return str(registry.get(*path)[key])
     except RegistryRefused as refused:

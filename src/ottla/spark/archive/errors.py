@@ -1,4 +1,4 @@
-"""What stops an archiver, said in one sentence."""
+"""Errors of archives."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class ArchiveError(OttlaError):
-    """An archive and its topic do not go together, or cannot be written."""
+    """An archive does not match its topic, or cannot be written."""
 
 
 class ArchiveInUse(ArchiveError):
-    """There is another archiver at work."""
+    """Another archiver is running."""
 
 
 def gap(at: TopicPartition, archived: int, earliest: int) -> ArchiveError:

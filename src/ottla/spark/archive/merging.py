@@ -1,4 +1,4 @@
-"""Which small stretches become a large one. Rules only.
+"""Which small ranges are merged. Pure rules.
 
 A stretch is rewritten only together with seven others of its size, so that each record is rewritten a few times at most
 however often small ones come in.

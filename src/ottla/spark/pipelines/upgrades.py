@@ -1,4 +1,4 @@
-"""Whether a changed pipeline may go on from its checkpoint. Rules only."""
+"""Whether a changed pipeline may continue from its checkpoint. Pure rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CARRIED: Final = re.compile(r"Project \[(?:\w+, )+(?=from_json\(|from_csv\()")
 
 
 def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str], columns: Struct) -> dict[str, Any]:
-    """What must stay the same for a checkpoint to be of use."""
+    """The properties that must not change while a checkpoint is used."""
     return {
         "sources": list(pipeline.sources),
         "kind": sink.kind,

@@ -75,7 +75,7 @@ class BatchReader(DataSourceReader):
         return split(narrowed, options.min_partitions, options.max_records_per_partition)
 
     def _clipped(self, ranges: list[OffsetRange], cluster: Cluster) -> list[OffsetRange]:
-        """What is there of the ranges now; of those in an archive, all."""
+        """The available parts of the ranges; archived ranges are complete."""
         live = [each for each in ranges if not each.files]
         earliest, latest = (find([each.at for each in live]) for find in (cluster.live_earliest, cluster.latest))
         for each in live:
@@ -92,7 +92,7 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringBatchReader(BatchReader):
-    """The same, told what the query will drop. Spark refuses such a reader where its push-down is switched off."""
+    """A reader with filter push-down. Spark refuses it if push-down is disabled."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         self._wanted = wanted_by(filters)

@@ -134,7 +134,7 @@ class _RangeReader:
         return records
 
     def _advance(self, position: int) -> None:
-        """Offsets without records count too: markers of transactions, and what compaction took away."""
+        """Offsets without records count, too: end markers and compacted records."""
         if position > self._position:
             self._position = position
             self._last_progress_s = monotonic()

@@ -1,4 +1,4 @@
-"""Tells consumer groups how far queries are, from the driver: after every micro-batch, the last one included.
+"""Commits the progress of queries to consumer groups from the driver, after every micro-batch.
 
 Only where the driver is a Python process with the JVM beside it. With Spark Connect, and without this listener, the
 source itself tells the group that `kafka.group.id` names, when it is asked for more.

@@ -1,6 +1,6 @@
-"""How far a query is, told to a consumer group: so that its lag shows wherever groups are looked at.
+"""Commits a query's progress to a consumer group, so that its lag is visible.
 
-Spark's checkpoint stays the truth, and nothing is ever read from here.
+Spark's checkpoint is authoritative; these offsets are never read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of a task's rows is in its topics already, from an attempt that was cut off.
+"""Finds rows of a task that an interrupted attempt already wrote.
 
 Nothing is looked for in the ordinary course. A consumer group of the sink's own keeps marks: when a micro-batch is
 done, where its topics end and which run of the query did it. The first micro-batch of a run, and a task's second

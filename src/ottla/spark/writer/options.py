@@ -1,4 +1,4 @@
-"""What a user can say about a sink, and which columns it takes: as in Spark's Kafka connector. Rules only."""
+"""Options and columns of the sink, as in Spark's Kafka connector. Pure rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an object store's refusal means, in one line. Rules only."""
+"""Errors of object stores in one line. Pure rules."""
 
 from __future__ import annotations
 
