@@ -17,7 +17,7 @@ from ottla.spark.pipelines.frames import dead_letters_query, query_name
 from ottla.spark.pipelines.lag_clock import LagClock
 from ottla.spark.pipelines.lags import group_lags
 from ottla.spark.pipelines.letters.courier import Courier
-from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
+from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_newer_schemas, with_schemas
 from ottla.spark.pipelines.progress import ends, line, new_reports, rows_read, with_progress
 from ottla.spark.pipelines.queries import carriers, check_upgrade, keep_fingerprints, planned_queries
 from ottla.spark.pipelines.refreshing import Refresher, content_mark
@@ -207,7 +207,22 @@ class _Run:
             self._options.say(f"{reason}; restarting it")
             self._count_restart(query.name)
             time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
-            self._start_query(query)
+            self._start_query(self._with_newer_schemas(query))
+
+    def _with_newer_schemas(self, failed: Query) -> Query:
+        """The query with the columns that registries have now, if its sink's evolution accepts them."""
+        pipeline = with_newer_schemas(self._pipeline)
+        if pipeline is self._pipeline:
+            return failed
+        planned = planned_queries(self._spark, pipeline)
+        for name, changes in check_upgrade(pipeline, planned, self._state).items():
+            for change in changes:
+                self._options.say(f"{name}: {change}")
+        keep_fingerprints(planned, self._state)
+        self._pipeline = pipeline
+        renewed = {each.name: each for each in planned}
+        self._planned = [renewed[failed.name] if each.name == failed.name else each for each in self._planned]
+        return renewed[failed.name]
 
     def _check_courier(self) -> None:
         failure = self._courier.failure
