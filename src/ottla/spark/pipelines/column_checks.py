@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.ddl import columns
 from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 
@@ -24,6 +25,9 @@ def check_columns(
     """Sources with a schema and deduplications of them; what SQL and Python make of columns only Spark can tell."""
     known = {name: _of_source(source) for name, source in sources.items()}
     for step in steps:
+        if step.rows is not None:
+            known[step.name] = _of_schema(step.rows.schema)
+            continue
         rule = step.deduplicate
         if rule is None or (columns := known.get(rule.of)) is None:
             continue
@@ -55,6 +59,13 @@ def _of_source(source: Source) -> list[str] | None:
     except ConfigError:
         return None
     return None if columns is None else [*columns, *beside_columns(source)]
+
+
+def _of_schema(schema: str) -> list[str] | None:
+    try:
+        return list(columns(schema))
+    except ConfigError:
+        return None
 
 
 def _shown(columns: Iterable[str]) -> list[str]:

@@ -155,7 +155,8 @@ def _add_steps(spark: SparkSession, steps: Sequence[Step], frames: dict[str, Dat
 
 
 def _builds_on(step: Step, failed: set[str]) -> bool:
-    return step.deduplicate is not None and step.deduplicate.of in failed
+    built_on = step.deduplicate or step.rows
+    return built_on is not None and built_on.of in failed
 
 
 def first_line(failed: Exception) -> str:
@@ -196,6 +197,10 @@ def _applied(spark: SparkSession, step: Step, frames: dict[str, DataFrame]) -> D
         if not rows.isStreaming:
             drop = rows.dropDuplicates
         return drop(list(step.deduplicate.keys))
+    if step.rows is not None:
+        from ottla.spark.pipelines.mapped_rows import mapped
+
+        return mapped(frames[step.rows.of], step.rows, _function(step.rows.function))
     if step.python is None:
         raise ConfigError("has nothing to do")
     made = _function(step.python)(spark, dict(frames))

@@ -66,7 +66,7 @@ def refuse_lost_deletes(pipeline: Pipeline, sink: Sink, columns: Collection[str]
     if not sources or DELETED in columns or sink.changes.delete_when is not None:
         return
     # A Python step may handle deletes itself, and SQL that names the column does.
-    if not any(step.python or DELETED in (step.sql or "") for step in pipeline.steps):
+    if not any(step.python or step.rows or DELETED in (step.sql or "") for step in pipeline.steps):
         raise ConfigError(
             f"[sink.{sink.name}]: rows of {', '.join(sources)} may be deletes, and the steps drop the column {DELETED} "
             f"that says so. Select it too (SELECT …, {DELETED}), or leave deletes out (WHERE NOT {DELETED})"
