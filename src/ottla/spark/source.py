@@ -63,5 +63,5 @@ class OttlaDataSource(DataSource):
 
         options = parse_sink(self.options, schema)
         if options.write_id is not None:
-            raise SinkError("writeId is for batch writes; a stream goes on from its checkpoint")
+            raise SinkError("writeId is for batch writes; a stream continues from its checkpoint")
         return StreamWriter(options)

@@ -42,7 +42,7 @@ _INITIALIZING_S: Final = 10.0
 _LONGEST_PAUSE_S: Final = 8.0
 """Before a query is started again; shorter than the silence after which a pipeline counts as lost."""
 _END_OF_BATCH_S: Final = 60.0
-"""A micro-batch may take so long to its end when the pipeline is to stop; then it is broken off, and repeated later."""
+"""How long a stopping pipeline waits for its micro-batch; after that it is interrupted, and repeated later."""
 
 
 class PipelineFailed(OttlaError):
@@ -54,13 +54,13 @@ class RunOptions:
     available_now: bool = False
     """End once all that there is now has been read."""
     every_ms: int | None = None
-    """Instead of what the file says."""
+    """Overrides the file."""
     restarts: int = 5
-    """How often a query that fails is started again, without having done anything in between."""
+    """How often a failing query is restarted without progress in between."""
     say: Callable[[str], None] = lambda _: None
     """Told each line of progress."""
     is_over: Callable[[], bool] = lambda: False
-    """Asked again and again whether to stop."""
+    """Polled to find out whether to stop."""
 
 
 def run_pipeline(spark: SparkSession, asked: Pipeline, options: RunOptions) -> PipelineStatus:
