@@ -26,6 +26,8 @@ BENCHES = [
     "idle_connections",
     "clients",
     "rest",
+    "registry",
+    "avro",
     "console",
     "queues",
     "dmqp",

@@ -110,7 +110,7 @@ def test_all_errors_are_reported_at_once_in_file_order() -> None:
         watermark = "soon"
         [sink.out]
         kind = "parqet"
-        form = "orders"
+        fron = "orders"
     """) == [
         "shop.toml, line 1: brokr: no such key; did you mean broker?",
         "shop.toml, line 3: [source.orders] formt: no such key; did you mean format?",
@@ -120,7 +120,7 @@ def test_all_errors_are_reported_at_once_in_file_order() -> None:
             "shop.toml, line 7: [sink.out] kind: 'parqet' is not one of parquet, delta, iceberg, topic, postgresql, "
             "sqlite, jdbc, console; did you mean parquet?"
         ),
-        "shop.toml, line 8: [sink.out] form: no such key; did you mean from?",
+        "shop.toml, line 8: [sink.out] fron: no such key; did you mean from?",
     ]
 
 
@@ -148,7 +148,7 @@ DELTA = '[sink.out]\nkind = "delta"\npath = "x"\n'
         ('[source.o]\nformat = "raw"\nschema = "id int"\n' + SINK, "raw records have the columns key, value"),
         ('[source.o]\nformat = "avro"\nschema = "id int"\n' + SINK, "an Avro schema is written as JSON"),
         (SOURCE + 'schema_file = "no.ddl"\n' + SINK, "schema_file: and schema say the same; leave one of them out"),
-        (SOURCE + "[step.a]\n" + SINK, "needs exactly one of sql, sql_file, python, deduplicate; it has none"),
+        (SOURCE + "[step.a]\n" + SINK, "one of sql, sql_file, python, arrow, pandas, deduplicate; it has none"),
         (SOURCE + '[step.a]\nsql = " "\n' + SINK, "[step.a] sql: is empty"),
         (SOURCE + '[step.a]\nsql_file = "no.sql"\n' + SINK, "no.sql cannot be read: No such file or directory"),
         (SOURCE + '[step.a]\npython = "steps.py"\n' + SINK, "'steps.py' must be a file and a function in it"),
