@@ -1,4 +1,4 @@
-"""How every run of tests is shared out and ended, here and in `interop`."""
+"""Distribution and timeouts of test runs, here and in `interop`."""
 
 import faulthandler
 import os
@@ -29,7 +29,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
     return ByFile(config, log)
 
 
-# No run hangs for ever: who is stuck shows where, and ends. pytest-timeout interrupts the main thread once. That does
+# No run hangs forever: a stuck test prints its stacks and ends. pytest-timeout interrupts the main thread once. That
+# does
 # not reach what waits in C or in uvloop, nor what is stuck again while a test is cleaned up, nor a thread that outlives
 # the session.
 

@@ -1,4 +1,4 @@
-"""Produce with ACLs against produce without: both brokers ask for a login, and take turns in one run."""
+"""Produce with and without ACLs: both brokers require a login, and alternate in one run."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from bench.do_nothing import Frames
 
 
 class Pieces:
-    """Where the pieces of a file begin, from the front again after the last."""
+    """Positions of the pieces of a file, wrapping around."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.file = file

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROUNDS = 3
-"""Of each, the best counts: what disturbs a run only ever slows it down."""
+"""Rounds per client; the best counts, because disturbances only slow a run down."""
 SIZES = (100, 1024)
 PARTITIONS = (1, 6)
 RECORDS = {100: 1_000_000, 1024: 300_000}
@@ -49,7 +49,7 @@ def best(runs: list[Figures]) -> Figures:
 def interleaved(
     side: Side, works: list[tuple[str, str]], topic: str, partitions: int, size: int
 ) -> dict[tuple[str, str], Figures]:
-    """Every client in turn, several rounds, so that a noisy minute hits all of them."""
+    """Run every client in turn for several rounds, so that a noisy minute affects all of them."""
     runs: dict[tuple[str, str], list[Figures]] = {work: [] for work in works}
     for number in range(ROUNDS):
         for client, work in works:

@@ -1,4 +1,4 @@
-"""Compaction: how fast it is, what it takes, and what clients notice of it."""
+"""Compaction: speed, cost, and its effect on clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon the web console is there: in Debian's Chromium, with an empty cache, against a page of one line."""
+"""Load time of the web console in Debian's Chromium with an empty cache, against a page of one line."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import uvloop
 
 
 class Frames(asyncio.BufferedProtocol):
-    """Cuts what comes into frames, and looks at none of them."""
+    """Splits input into frames without parsing them."""
 
     _transport: asyncio.Transport
 

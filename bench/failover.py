@@ -36,12 +36,12 @@ def until(holds: Callable[[], object]) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not holds():
         if time.monotonic() > deadline_s:
-            raise TimeoutError("it did not come to that in time")
+            raise TimeoutError("the condition did not hold in time")
         time.sleep(PACE_S)
 
 
 class Writer:
-    """Sends a record every few milliseconds, and notes when the last one was sent that is acknowledged by now."""
+    """Sends a record every few milliseconds, and tracks the send time of the last acknowledged one."""
 
     def __init__(
         self, send: Callable[[Callable[[], None]], None], poll: Callable[[], object], close: Callable[[], object]
@@ -106,7 +106,7 @@ def ottla_writer(servers: str) -> Writer:
 
 
 class Watcher:
-    """Asks every node in turn who leads, as fast as it can."""
+    """Polls every node for the leader as fast as possible."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster

@@ -24,7 +24,7 @@ ROUNDS = 15
 
 
 def fill(connection: socket.socket) -> int:
-    """Produce what will be fetched, a record per batch; how many there are."""
+    """Produce the records to fetch, one per batch; returns their number."""
     wanted = MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),))
     exchange(connection, b"".join(encode_request(wanted, 9, 1, "bench")))
     data = PartitionProduceData(index=0, records=memoryview(batch_of(BATCH_BYTES)))

@@ -22,7 +22,7 @@ TOPIC = "trips"
 
 @contextmanager
 def idle_connections(port: int) -> Iterator[None]:
-    """Half of them as a client leaves them that has asked for the versions, half silent."""
+    """Half after an ApiVersions request, half silent."""
     with ExitStack() as stack:
         for number in range(IDLE):
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))

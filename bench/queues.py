@@ -94,7 +94,7 @@ def rates_of_litequeue(folder: Path, size: int) -> Rates:
 
 
 def synced_rates(folder: Path, size: int) -> Rates:
-    """Of writes that are on the disk when they return."""
+    """Rates of synced writes."""
     body = b"x" * size
     folder.mkdir()
     fd = os.open(folder / "bare", os.O_RDWR | os.O_CREAT)
@@ -106,7 +106,7 @@ def synced_rates(folder: Path, size: int) -> Rates:
     clock = time.perf_counter
     bare_s, ours_s = [], []
     with Queue(folder, "push", fsync="push") as queue:
-        # By turns, because a disk has moods.
+        # Alternating, because disk speed varies.
         for _ in range(SYNCED_COUNT):
             start = clock()
             write_and_sync()

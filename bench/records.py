@@ -163,7 +163,7 @@ def rows() -> list[Row]:
 def main() -> None:
     from bench.report import table  # noqa: PLC0415 - what a caller of rows() does itself
 
-    print(table(rows()))
+    print("\n".join(table(rows())))
 
 
 if __name__ == "__main__":

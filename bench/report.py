@@ -1,4 +1,4 @@
-"""How a measurement is told: as a ratio against something measured in the same run."""
+"""Reports measurements as ratios against a baseline of the same run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +54,13 @@ def percentile(sorted_values: Sequence[float], share: float) -> float:
     return sorted_values[min(int(len(sorted_values) * share), len(sorted_values) - 1)]
 
 
-def table(rows: Iterable[Row]) -> str:
-    lines = ["| what | ours | compared with | ratio | goal | |", "|---|---|---|---|---|---|"]
+def table(rows: Iterable[Row]) -> Iterator[str]:
+    """Line by line, as they are measured."""
+    yield "| what | ours | compared with | ratio | goal | |"
+    yield "|---|---|---|---|---|---|"
     for row in rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
         if row.spread:
             ratio += f" ({row.spread})"
         verdict = {None: "", True: "reached", False: "missed"}[row.is_reached]
-        lines.append(f"| {row.what} | {row.ours} | {row.theirs} | {ratio} | {row.goal} | {verdict} |")
-    return "\n".join(lines)
+        yield f"| {row.what} | {row.ours} | {row.theirs} | {ratio} | {row.goal} | {verdict} |"

@@ -1,4 +1,4 @@
-"""What security costs: ACLs against none, TLS and logins against plain text."""
+"""The cost of security: ACLs, TLS and logins against none."""
 
 from __future__ import annotations
 

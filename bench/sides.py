@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import importlib.util
 import shutil
 import socket
 import struct
@@ -19,11 +20,10 @@ from interop.kafka_artifacts import kafka_artifacts
 from interop.kafka_broker import CLUSTER_ID
 from interop.kafka_tools import run_tool
 
-import ottla
-
 START_TIMEOUT_S = 90
 # What Kafka's own start script gives the JVM.
 KAFKA_JVM = ("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
+DEPENDENCIES = ("click", "cramjam", "fastcrc", "h11", "msgspec", "starlette", "typing_extensions", "uvicorn", "uvloop")
 API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
 
@@ -32,6 +32,15 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def compile_package(name: str) -> None:
+    """Write its bytecode, if it is installed."""
+    found = importlib.util.find_spec(name)
+    for folder in (found and found.submodule_search_locations) or ():
+        compileall.compile_dir(folder, quiet=1)
+    if found is not None and found.origin is not None:
+        compileall.compile_file(found.origin, quiet=1)
 
 
 class Side(ABC):
@@ -107,8 +116,9 @@ class Ottla(Side):
     name = "ottla"
 
     def prepare(self) -> None:
-        # As pip does when it installs a package.
-        compileall.compile_dir(Path(ottla.__file__).parent, quiet=1)
+        # As pip does when it installs packages, unlike uv.
+        for name in ("ottla", *DEPENDENCIES):
+            compile_package(name)
 
     def command(self) -> list[str]:
         options = ["--port", str(self.port), "--http-port", str(free_port()), "--data-dir", str(self.folder / "data")]

@@ -31,7 +31,7 @@ TOPICS = {"100 B": (100, 10_000_000 // SCALE), "1 KiB": (1024, 1_000_000 // SCAL
 PARTITIONS = 4
 ROWS_AT_A_TIME = 10_000
 RUNS = 2
-"""Of which the best counts: the machine does other things too."""
+"""Rounds; the best counts, because of other load on the machine."""
 TRIGGERS = 8
 LOADS = ((1_000, 1), (20_000, 2))
 """Rows per second, and seconds between triggers."""

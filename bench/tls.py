@@ -56,7 +56,7 @@ super_users = ["User:bench", "User:ANONYMOUS"]
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A port of a broker, and how to come in."""
+    """A port of a broker, and the client configuration for it."""
 
     pid: int
     config: dict[str, Any]
@@ -66,7 +66,7 @@ class Door:
 class Cost:
     per_s: float
     broker_us: float
-    """Processor time that the broker took for a record, all its threads together."""
+    """CPU time of the broker per record, over all threads."""
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def consume_s(config: dict[str, Any], topic: str) -> float:
 
 
 def processor_s(pid: int) -> float:
-    """What a process has taken so far; its clock's number is made as clock_getcpuclockid(3) makes it."""
+    """CPU time of a process so far; the clock id is computed as by clock_getcpuclockid(3)."""
     return time.clock_gettime((~pid << 3) | 2)
 
 

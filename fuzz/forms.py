@@ -1,4 +1,4 @@
-"""The record codec in both of its forms at once: as it was compiled, and its sources run as plain Python.
+"""The record codec in both forms: compiled, and its sources run as plain Python.
 
 The sources are loaded a second time, as the package `ottla_uncompiled`, with Cython hidden from them: what a user
 gets who had no C compiler.

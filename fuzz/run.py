@@ -1,4 +1,4 @@
-"""One target under atheris, in a process of its own: atheris never returns. `python -m fuzz.run TARGET …`"""
+"""One target under atheris, in a separate process, because atheris never returns. `python -m fuzz.run TARGET …`"""
 
 from __future__ import annotations
 

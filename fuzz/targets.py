@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes any bytes and runs them through every form of the codec.
+"""Fuzz targets: each takes any bytes and runs them through every form of the codec.
 
 The forms must agree, in what comes out or in how it is refused, and nothing but a refusal that callers expect may
 be raised. Random bytes would end at the checksum, so most inputs have theirs put right first: the first byte of an
@@ -59,7 +59,7 @@ def repaired(data: bytes) -> bytearray:
 
 
 def outcome(run: Callable[[], Any]) -> Outcome:
-    """What comes out, or how it is refused; any other error is a finding."""
+    """The result or the expected error; any other error is a finding."""
     try:
         return "came out", run()
     except REFUSALS as refused:

@@ -23,7 +23,7 @@ FIRST_FETCH_TIMEOUT_S = 600
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first test here waits for Kafka to be fetched, which may take minutes once.
 
-    And a test is run once more if it fails: foreign programs have races and timeouts.
+    A failed test is run again: third-party programs have races and timeouts.
     """
     for item in items:
         if HERE in item.path.parents:
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KafkaFolder:
-    """The data folder of a broker that runs no more, and what its consumers got from it before.
+    """The data folder of a stopped broker, and the records its consumers had read.
 
     Shared by all tests: copy what you want to change.
     """

@@ -1,4 +1,4 @@
-"""Plays for the members of a consumer group (KIP-848), to be performed before Apache Kafka and before Ottla.
+"""Scripted scenarios of consumer group members (KIP-848), run against Apache Kafka and Ottla.
 
 A play asks and notes what is answered. Topics are noted by their names, and what a member is assigned by how much it
 is: which of equal partitions it gets is each broker's own choice.
@@ -34,7 +34,7 @@ PARTITIONS = 4
 
 
 class Play:
-    """One group before one broker."""
+    """One group at one broker."""
 
     def __init__(self, client: RawClient, group_id: str) -> None:
         self.group_id = group_id
@@ -72,7 +72,7 @@ class Play:
         self.notes.append((who, code, text, answer.member_epoch, answer.heartbeat_interval_ms, assigned))
 
     def settle(self, *members: str) -> None:
-        """Beats without notes, until all have come to rest."""
+        """Send unrecorded heartbeats until the group is stable."""
         notes, self.notes = self.notes, []
         for _ in range(6):
             for who in members:
@@ -82,7 +82,7 @@ class Play:
     # ── The classic one ──────────────────────────────────────────────────────────────────────────────────────
 
     def join_classic(self, who: str, *, name: str = "range") -> None:
-        """Until it is in, and has its assignment."""
+        """Join until it is a member with an assignment."""
         member_id, _ = self._classic.get(who, ("", -1))
         metadata = encode_subscription(Subscription(topics=(TOPIC,)), 1)
         request = JoinGroupRequest(

@@ -1,4 +1,4 @@
-"""Reads what DumpLogSegments of Apache Kafka 4.3 prints.
+"""Parses the output of DumpLogSegments of Apache Kafka 4.3.
 
 The contents of the files come on stdout, one file after the other. Problems are listed on stderr at the end
 of the run, grouped by kind and file, and do not change the exit code; a failed checksum and trailing bytes

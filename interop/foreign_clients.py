@@ -1,4 +1,4 @@
-"""Clients in other languages: found, or fetched and built once into `.interop/` of the checkout."""
+"""Clients in other languages, fetched and built once into `.interop/` of the checkout."""
 
 import fcntl
 import hashlib

@@ -68,7 +68,7 @@ class MixedGroup:
             raise AssertionError(f"they hold {held} and got {len(self.received)} records") from None
 
     async def settle(self, partitions: int) -> None:
-        """Until every partition has one owner, and the assignment is balanced."""
+        """Wait until every partition has one owner, and the assignment is balanced."""
 
         def is_settled() -> bool:
             counts = [len(member.held) for member in self.members]

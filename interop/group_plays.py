@@ -1,4 +1,4 @@
-"""Plays for the members of a group, to be performed before a real Kafka broker and before Ottla's rules.
+"""Scripted scenarios of group members, run against a real Kafka broker and Ottla's rules.
 
 A play asks and notes what is answered.
 """

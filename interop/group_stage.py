@@ -1,7 +1,6 @@
 """A scripted group: the requests of its members, and the recorded responses.
 
-Ids, which differ from one performance to the next, are noted as who got them: `ann` and, for the second id that she
-got, `ann'`.
+Ids, which differ from run to run, are recorded by their owner: `ann`, and `ann'` for her second id.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ class Play:
         self.stage.wait(duration_ms)
 
     def hear(self, *who: str) -> None:
-        """What these have waited for."""
+        """Receive the pending responses."""
         for each in who:
             self._note(each, self.stage.receive(each))
 

@@ -31,7 +31,7 @@ class KafkaArtifacts:
     """Jars that are used instead of others of the same content."""
 
     def with_old_client(self) -> "KafkaArtifacts":
-        """With the last client that knows nothing of KIP-890's second part."""
+        """With the last client that does not support KIP-890's second part."""
         return replace(self, preferred=self.jars / OLD_CLIENT)
 
     def command(self, main_class: str, arguments: Sequence[str], *jvm_options: str) -> list[str]:

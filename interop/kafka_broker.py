@@ -64,7 +64,7 @@ class KafkaBroker:
         self.log_dir = folder / "data"
         self.bootstrap = ""
         self.addresses: dict[str, str] = {}
-        """Where it listens, by the names in `listeners`: security protocols beside PLAINTEXT."""
+        """Its addresses by name in `listeners`: security protocols besides PLAINTEXT."""
         self.controller = controller or ""
         """Whom brokers of its cluster follow: itself unless it was given another, as `id@host:port`."""
         self._is_controller = controller is None
@@ -127,7 +127,7 @@ class KafkaBroker:
         self._ended()
 
     def wait_for_report(self, is_it: Callable[[str], bool]) -> str:
-        """The first line of those logged since the last start that is the one; waits for it if need be."""
+        """The first matching line logged since the last start; waits for it."""
         deadline = time.monotonic() + REPORT_TIMEOUT_S
         seen = 0
         with self._news:
@@ -137,7 +137,7 @@ class KafkaBroker:
                         return line
                 seen = len(self._reported)
                 if self._report_is_over or not self._news.wait(deadline - time.monotonic()):
-                    raise TimeoutError(f"Kafka did not get there; it says:\n{self.report()[-3000:]}")
+                    raise TimeoutError(f"Kafka did not get there; its log:\n{self.report()[-3000:]}")
 
     def report(self) -> str:
         """What the broker has logged, over all its starts."""

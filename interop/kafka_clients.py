@@ -1,4 +1,4 @@
-"""What the writers need of a real client, with every failure an exception."""
+"""Helpers for real clients, with every failure an exception."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

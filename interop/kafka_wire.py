@@ -1,4 +1,4 @@
-"""Requests to a real broker in our own words, for what no client library shows: types, documentation, raw codes."""
+"""Raw requests to a real broker, for details that client libraries hide: types, documentation, error codes."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""Programs that run beside a test and may hang."""
+"""Subprocesses of tests that may hang."""
 
 import subprocess
 import threading

@@ -1,4 +1,4 @@
-"""Single requests to a broker, in any version, made and read by Ottla's own wire package."""
+"""Single requests to a broker in any version, encoded by Ottla's wire package."""
 
 import socket
 import time
@@ -72,7 +72,7 @@ class RawClient:
 
 
 def wait_for_coordinator(client: RawClient) -> None:
-    """The first question makes the broker create `__consumer_offsets` and then load it, which takes it a while."""
+    """The first request makes the broker create and load `__consumer_offsets`, which takes a while."""
     deadline = time.monotonic() + ANSWER_TIMEOUT_S
     stranger = HeartbeatRequest(group_id="nobody", generation_id=0, member_id="nobody")
     while time.monotonic() < deadline:

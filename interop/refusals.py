@@ -1,4 +1,4 @@
-"""Requests that are not allowed, asked over SASL as users who each lack one permission."""
+"""Unauthorized requests over SASL, by users who each lack one permission."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Case(NamedTuple):
 
 
 def is_unanswered(sample: Sample) -> bool:
-    """Whether Kafka fails when it is to refuse this, and never answers."""
+    """Whether Kafka fails internally on this refusal and never answers."""
     return isinstance(sample.request, DescribeUserScramCredentialsRequest) and sample.request.users is None
 
 

@@ -1,4 +1,4 @@
-"""What every program of `clients/` must report; `clients/README.md` tells the scenario."""
+"""The expected report of every program in `clients/`; `clients/README.md` describes the scenario."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ Report = dict[str, Any]
 
 
 def play(server: OttlaServer, command: Sequence[str], topic: str) -> None:
-    """Let the program play it, and compare its report, and what is on disk, with what must come out."""
+    """Run the program, and compare its report and the files with the expected ones."""
     # A minute ago: not so old that retention takes the records away, nor in the future.
     base_ms = time.time_ns() // 1_000_000 - 60_000
     done = subprocess.run(

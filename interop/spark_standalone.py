@@ -20,7 +20,7 @@ ENVIRONMENT = {
     "PYTHONPATH": f"{SOURCES}:{os.environ.get('PYTHONPATH', '')}",
 }
 BARE_ENVIRONMENT = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONPATH"}
-"""In which nothing of Ottla is found, unless it is shipped there."""
+"""An environment without Ottla, unless it is shipped."""
 
 
 @contextmanager

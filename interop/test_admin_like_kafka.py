@@ -1,4 +1,4 @@
-"""The same admin requests here and to a real broker: the answers differ only where that is said here."""
+"""The same admin requests to Ottla and a real broker: responses differ only where listed here."""
 
 import time
 from collections.abc import Iterator

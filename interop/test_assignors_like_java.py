@@ -1,4 +1,4 @@
-"""Our assignors and Kafka's own, on the same random groups: every member gets the same partitions."""
+"""Our assignors and Kafka's on the same random groups: every member gets the same partitions."""
 
 import random
 import subprocess
@@ -138,7 +138,7 @@ def answers(told: str) -> Iterator[Shares]:
 
 
 @pytest.mark.parametrize("name", sorted(ASSIGNORS))
-def test_every_member_gets_what_java_would_give_it(kafka: KafkaArtifacts, name: str) -> None:
+def test_every_member_gets_the_same_partitions_as_in_java(kafka: KafkaArtifacts, name: str) -> None:
     assignor = ASSIGNORS[name]
     asked = list(cases(assignor))
     text = "".join(as_text(assignor, layout, members) for layout, members, _ in asked)

@@ -30,7 +30,7 @@ def broker(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def name() -> str:
-    """Of a topic and a group, new each time: a test that is tried again must not find what it left."""
+    """A topic and group name, new each time, so that a retried test does not find its leftovers."""
     return f"of-{uuid.uuid4()}"
 
 
@@ -67,7 +67,7 @@ def fill(cli: Cli, topic: str) -> None:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """A change is answered when the controller has it; the broker that is asked next may hear of it a moment later."""
+    """Changes are acknowledged by the controller; the broker asked next may see them slightly later."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < deadline
@@ -148,7 +148,7 @@ def test_members_of_either_protocol_are_shown(cli: Cli, broker: KafkaBroker, nam
         reader.close()
 
 
-def test_files_of_offsets_are_those_of_kafkas_own_tool(
+def test_offset_files_have_the_format_of_kafkas_tool(
     cli: Cli, name: str, kafka: KafkaArtifacts, broker: KafkaBroker, tmp_path: Path
 ) -> None:
     fill(cli, name)
@@ -168,7 +168,7 @@ def test_files_of_offsets_are_those_of_kafkas_own_tool(
     assert cli.committed(name) == {0: 0, 1: 0}
 
 
-def test_transactions_are_looked_at_and_aborted(cli: Cli, name: str, broker: KafkaBroker) -> None:
+def test_transactions_are_described_and_aborted(cli: Cli, name: str, broker: KafkaBroker) -> None:
     cli("topic", "create", name, "-p", "1")
     with (  # noqa: PT012
         ottla.Producer(broker.bootstrap, transactional_id=name) as producer,

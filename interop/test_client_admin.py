@@ -28,7 +28,7 @@ def broker(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def name() -> str:
-    """Of a topic and a group, new each time: a test that is tried again must not find what it left."""
+    """A topic and group name, new each time, so that a retried test does not find its leftovers."""
     return f"of-{uuid.uuid4()}"
 
 

@@ -1,4 +1,4 @@
-"""Ottla's client reads from Apache Kafka what librdkafka reads from it."""
+"""Ottla's client reads the same records from Apache Kafka as librdkafka."""
 
 import asyncio
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def test_every_kind_of_record_is_read_as_librdkafka_reads_it(
     assert by_place != []
 
 
-def test_columns_hold_the_same(broker: KafkaBroker, partitions: list[ConfluentPartition]) -> None:
+def test_columns_have_the_same_records(broker: KafkaBroker, partitions: list[ConfluentPartition]) -> None:
     expected = consume_all(broker.bootstrap, partitions, "read_committed").records
     wanted = [TopicPartition(one.topic, one.partition) for one in partitions]
 

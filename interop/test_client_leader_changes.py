@@ -29,7 +29,7 @@ CLUSTER = {
 
 @pytest.fixture
 def brokers(kafka: KafkaArtifacts, tmp_path: Path) -> Iterator[dict[int, KafkaBroker]]:
-    """By id. The first is the controller too, and is left in peace."""
+    """Brokers by id. The first is also the controller, and has no faults."""
     with ExitStack() as running:
         first = running.enter_context(KafkaBroker(kafka, tmp_path / "1", {**CLUSTER, "node.id": "1"}))
         found = {1: first}
@@ -113,7 +113,7 @@ def assert_exactly_once_and_in_order(seen: list[tuple[bytes, int]], count: int) 
 
 
 @pytest.mark.timeout(600)
-def test_nothing_is_lost_doubled_or_out_of_order_when_leaders_die_and_move(brokers: dict[int, KafkaBroker]) -> None:
+def test_nothing_is_lost_duplicated_or_reordered_when_leaders_die_and_move(brokers: dict[int, KafkaBroker]) -> None:
     async def scenario() -> None:
         servers = [broker.bootstrap for broker in brokers.values()]
         async with Client(servers) as client, Client(servers) as reading:

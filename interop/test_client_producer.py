@@ -1,4 +1,4 @@
-"""Ottla's producer and Apache Kafka; librdkafka says what is stored."""
+"""Ottla's producer with Apache Kafka, verified by librdkafka."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def broker(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_every_compression_is_taken(broker: KafkaBroker, compression: CompressionName) -> None:
+def test_every_codec_is_accepted(broker: KafkaBroker, compression: CompressionName) -> None:
     sent = [b"record %d " % i * 20 for i in range(5000)]
 
     async def scenario() -> None:
@@ -42,7 +42,7 @@ def test_every_compression_is_taken(broker: KafkaBroker, compression: Compressio
 
 
 @pytest.mark.parametrize(("acks", "idempotence"), [(0, False), (1, False), ("all", False), ("all", True)])
-def test_every_kind_of_acknowledgement_keeps_the_order(broker: KafkaBroker, acks: Acks, idempotence: bool) -> None:
+def test_every_acks_setting_keeps_the_order(broker: KafkaBroker, acks: Acks, idempotence: bool) -> None:
     topic = f"acks-{acks}-{idempotence}"
     sent = [b"%d" % i * 100 for i in range(5000)]
 
@@ -64,7 +64,7 @@ def test_every_kind_of_acknowledgement_keeps_the_order(broker: KafkaBroker, acks
         assert values(broker.bootstrap, topic) == sent
 
 
-def test_a_record_that_a_compacted_topic_refuses_gets_an_error_of_its_own(broker: KafkaBroker) -> None:
+def test_a_record_refused_by_a_compacted_topic_gets_its_own_error(broker: KafkaBroker) -> None:
     async def scenario() -> tuple[BaseException | RecordMetadata, ...]:
         async with Client(broker.bootstrap) as client:
             await client.admin.create_topic("compacted", configs={"cleanup.policy": "compact"})
@@ -104,7 +104,7 @@ def test_batches_larger_than_the_topic_takes_are_split_and_single_records_refuse
     assert values(broker.bootstrap, "narrow") == sent
 
 
-def test_the_time_of_appending_is_the_brokers(broker: KafkaBroker) -> None:
+def test_log_append_time_is_the_brokers(broker: KafkaBroker) -> None:
     async def scenario() -> RecordMetadata:
         async with Client(broker.bootstrap) as client:
             await client.admin.create_topic("stamped", configs={"message.timestamp.type": "LogAppendTime"})

@@ -1,4 +1,4 @@
-"""Ottla's client at the guarded doors of Apache Kafka: TLS, SASL, both, and access lists."""
+"""Ottla's client with a secured Apache Kafka: TLS, SASL, both, and ACLs."""
 
 import asyncio
 import base64
@@ -71,7 +71,7 @@ def guarded(
 
 
 def token(lifetime_s: float = 3600) -> str:
-    """A token of the kind that a broker takes on trust, for `ann`."""
+    """An unsecured token for `ann`, accepted by the test broker."""
     now = time.time()
     parts = ({"alg": "none"}, {"sub": "ann", "iat": now, "exp": now + lifetime_s})
     encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
@@ -92,7 +92,7 @@ async def visit(servers: str, security: Security | None) -> str | None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
-def test_who_has_the_password_or_token_gets_in(
+def test_a_valid_password_or_token_is_accepted(
     guarded: KafkaBroker, certificates: Certificates, listener: str, mechanism: Mechanism
 ) -> None:
     ca_file = str(certificates.authority) if listener == "SASL_SSL" else None
@@ -100,33 +100,33 @@ def test_who_has_the_password_or_token_gets_in(
 
 
 @pytest.mark.parametrize("mechanism", PASSWORDS)
-def test_who_has_a_wrong_password_is_told_so(guarded: KafkaBroker, mechanism: Mechanism) -> None:
+def test_a_wrong_password_is_reported(guarded: KafkaBroker, mechanism: Mechanism) -> None:
     with pytest.raises(AuthenticationFailed, match="rejected the login"):
         asyncio.run(visit(guarded.addresses["SASL_PLAINTEXT"], credentials(mechanism, password="wrong")))  # noqa: S106
 
 
-def test_who_has_an_old_token_is_told_so(guarded: KafkaBroker) -> None:
+def test_an_expired_token_is_reported(guarded: KafkaBroker) -> None:
     old = Security(mechanism="OAUTHBEARER", token=lambda: token(lifetime_s=-3600))
     with pytest.raises(AuthenticationFailed):
         asyncio.run(visit(guarded.addresses["SASL_PLAINTEXT"], old))
 
 
-def test_who_does_not_log_in_is_told_what_to_set(guarded: KafkaBroker) -> None:
+def test_missing_credentials_are_reported_with_the_setting(guarded: KafkaBroker) -> None:
     with pytest.raises(ConnectionLost, match="see `security`"):
         asyncio.run(visit(guarded.addresses["SASL_PLAINTEXT"], None))
 
 
-def test_who_speaks_plaintext_where_tls_is_spoken_is_told_what_to_set(guarded: KafkaBroker) -> None:
+def test_plaintext_to_a_tls_listener_is_reported_with_the_setting(guarded: KafkaBroker) -> None:
     with pytest.raises(BrokerUnavailable, match="TLS"):
         asyncio.run(visit(guarded.addresses["SASL_SSL"], None))
 
 
-def test_who_speaks_tls_where_it_is_not_spoken_fails(guarded: KafkaBroker) -> None:
+def test_tls_to_a_plaintext_listener_fails(guarded: KafkaBroker) -> None:
     with pytest.raises(BrokerUnavailable):
         asyncio.run(visit(guarded.addresses["SASL_PLAINTEXT"], Security(tls=True)))
 
 
-def test_a_certificate_of_ones_own_gets_in_and_none_does_not(guarded: KafkaBroker, certificates: Certificates) -> None:
+def test_a_client_certificate_is_required(guarded: KafkaBroker, certificates: Certificates) -> None:
     authority, own = str(certificates.authority), certificates.client
     security = Security(tls=True, ca_file=authority, cert_file=str(own), key_file=str(certificates.key_of(own)))
     assert asyncio.run(visit(guarded.addresses["SSL"], security))
@@ -134,7 +134,7 @@ def test_a_certificate_of_ones_own_gets_in_and_none_does_not(guarded: KafkaBroke
         asyncio.run(visit(guarded.addresses["SSL"], Security(tls=True, ca_file=authority)))
 
 
-def test_a_broker_that_is_not_trusted_is_not_spoken_to(guarded: KafkaBroker) -> None:
+def test_an_untrusted_broker_is_refused(guarded: KafkaBroker) -> None:
     with pytest.raises(AuthenticationFailed, match="is not trusted"):
         asyncio.run(visit(guarded.addresses["SASL_SSL"], Security(tls=True)))
 
@@ -159,7 +159,7 @@ def test_a_session_is_renewed_on_the_same_connection(
     assert asyncio.run(scenario()) > 0
 
 
-def test_a_topic_that_is_not_for_this_user_is_said_to_be_so(guarded: KafkaBroker) -> None:
+def test_an_unauthorized_topic_is_reported(guarded: KafkaBroker) -> None:
     async def scenario() -> None:
         async with Client(guarded.bootstrap) as client:
             await client.admin.create_topics([NewTopic(name="private")])  # it may be there from an earlier try

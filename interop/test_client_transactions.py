@@ -1,4 +1,4 @@
-"""Transactions of Ottla's client at Apache Kafka, in the way of KIP-890 and in the way before it."""
+"""Transactions of Ottla's client with Apache Kafka, before and since KIP-890."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def broker(
         yield broker
 
 
-def test_what_is_committed_is_there_with_its_offsets_and_nothing_else(broker: KafkaBroker) -> None:
+def test_only_committed_records_and_offsets_are_visible(broker: KafkaBroker) -> None:
     async def scenario() -> None:
         async with Client(broker.bootstrap) as client:
             await client.admin.create_topic("t", partitions=2, configs={"max.message.bytes": "1000"})

@@ -99,7 +99,7 @@ def ours(operations: Sequence[Op], resource: Resource | None = None) -> ErrorCod
     return OK
 
 
-def test_each_topic_config_takes_the_values_that_it_takes_in_kafka(bootstrap: str) -> None:
+def test_each_topic_config_accepts_the_same_values_as_in_kafka(bootstrap: str) -> None:
     others = {
         (definition.name, text)
         for definition in TOPIC_DEFINITIONS.values()
@@ -175,7 +175,7 @@ BROKER_CHANGES: tuple[tuple[Op, str, ErrorCode, ErrorCode], ...] = (  # the chan
 
 
 @pytest.mark.parametrize(("change", "name", "our_code", "their_code"), BROKER_CHANGES)
-def test_a_change_of_a_brokers_configs_gets_the_code_that_is_written_here(
+def test_a_change_of_a_brokers_configs_gets_the_listed_code(
     bootstrap: str, change: Op, name: str, our_code: ErrorCode, their_code: ErrorCode
 ) -> None:
     resource = broker_resource(OURS) if name == NODE_ID else cluster_default_resource(OURS)
@@ -192,7 +192,7 @@ def test_defaults_that_contradict_each_other_are_refused_before_they_make_every_
 
 
 def once_carried_out(expected: Seen, theirs: Callable[[], Seen]) -> Seen:
-    """What a broker tells when that is what we expect, or when it has had its time: it answers before it acts."""
+    """The broker's description, once it is as expected or after a timeout: changes apply after the response."""
     deadline = time.monotonic() + PATIENCE_S
     while (seen := theirs()) != expected and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -205,7 +205,7 @@ def overridden(bootstrap: str, name: str) -> dict[str, str]:
     return {one.name: one.value for one in result.configs if one.config_source == DYNAMIC_TOPIC_CONFIG}
 
 
-def test_one_change_after_another_leaves_the_configs_that_it_leaves_in_kafka(bootstrap: str) -> None:
+def test_a_sequence_of_changes_leaves_the_same_configs_as_in_kafka(bootstrap: str) -> None:
     steps: list[list[Op]] = [
         [(SET, "retention.ms", " 05 "), (SET, "preallocate", "TRUE"), (SET, "min.cleanable.dirty.ratio", "1e-1")],
         [(APPEND, POLICY, "compact")],
@@ -236,7 +236,7 @@ REPLACEMENTS: tuple[tuple[tuple[str, str | None], ...], ...] = (
 )
 
 
-def test_the_older_request_leaves_what_it_leaves_in_kafka(bootstrap: str) -> None:
+def test_alter_configs_leaves_the_same_configs_as_in_kafka(bootstrap: str) -> None:
     Admin(bootstrap).create("replaced")
     here: dict[str, str] = {}
     for settings in REPLACEMENTS:
@@ -309,7 +309,7 @@ def told_by_us(entries: list[ConfigEntry]) -> Told:
         ("segment.jitter.ms", "log.roll.jitter.ms", "3", "2", "1"),
     ],
 )
-def test_what_is_set_in_many_places_is_told_as_kafka_tells_it(
+def test_a_config_set_at_many_levels_is_described_as_in_kafka(
     bootstrap: str, topic_key: str, broker_key: str, low: str, middle: str, high: str
 ) -> None:
     """Set for all brokers, then for this one, then for the topic, and described each time."""

@@ -129,11 +129,11 @@ def test_a_topic_has_kafkas_configs_and_no_others(their_topic: Described) -> Non
     assert {one.name for one in shown(TOPIC_DEFINITIONS)} == set(their_topic)
 
 
-def test_a_broker_has_no_config_that_kafka_has_not(their_broker: Described) -> None:
+def test_every_broker_config_exists_in_kafka(their_broker: Described) -> None:
     assert {one.name for one in shown(broker_definitions())} - set(their_broker) == set()
 
 
-def test_what_is_hidden_here_is_hidden_there(their_topic: Described, their_broker: Described) -> None:
+def test_hidden_configs_are_hidden_in_kafka(their_topic: Described, their_broker: Described) -> None:
     hidden = [one.name for one in (*TOPIC_DEFINITIONS.values(), *broker_definitions().values()) if one.is_hidden]
 
     assert set(hidden) == set(HIDDEN)
@@ -159,13 +159,13 @@ def test_a_brokers_defaults_are_kafkas(their_broker: Described) -> None:
     assert others == {name for name in OTHER_DEFAULTS if name in broker_definitions()}
 
 
-def test_what_is_sensitive_is_kafkas_choice(their_topic: Described, their_broker: Described) -> None:
+def test_sensitive_configs_are_those_of_kafka(their_topic: Described, their_broker: Described) -> None:
     for definitions, theirs in ((TOPIC_DEFINITIONS, their_topic), (broker_definitions(), their_broker)):
         for ours in shown(definitions):
             assert (ours.name, ours.is_sensitive) == (ours.name, theirs[ours.name].is_sensitive)
 
 
-def test_what_can_be_changed_at_run_time_can_be_in_kafka(their_topic: Described, their_broker: Described) -> None:
+def test_dynamic_configs_are_dynamic_in_kafka(their_topic: Described, their_broker: Described) -> None:
     of_brokers = shown(broker_definitions())
     others = {one.name for one in of_brokers if one.is_read_only != their_broker[one.name].read_only}
 

@@ -45,7 +45,7 @@ WORKER = {
 KNOWN_MEMBER = {"consumer.override.group.instance.id": "only"}
 
 
-def test_lines_go_through_a_source_and_a_sink_whoever_is_killed(kafka: KafkaArtifacts, tmp_path: Path) -> None:
+def test_lines_pass_through_a_source_and_a_sink_despite_kills(kafka: KafkaArtifacts, tmp_path: Path) -> None:
     read, written = tmp_path / "read.txt", tmp_path / "written.txt"
     read.touch()
     with Server(tmp_path / "data") as server, ottla.Admin(server.address) as admin:

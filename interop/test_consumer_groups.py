@@ -1,4 +1,4 @@
-"""Consumer groups of the new protocol (KIP-848) beside Apache Kafka: the same answers, and Java's own consumer."""
+"""Consumer groups of the new protocol (KIP-848): the same responses as Apache Kafka, and Java's consumer."""
 
 import asyncio
 import uuid
@@ -50,8 +50,10 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawClient]:
 
 
 @pytest.mark.parametrize("play", PLAYS, ids=lambda play: play.__name__)
-def test_the_same_play_gets_the_same_answers(kafkas: RawClient, ours: RawClient, play: Callable[[Play], None]) -> None:
-    # Another group each time: a play that is tried again must not meet what is left of the first.
+def test_the_same_scenario_gets_the_same_responses(
+    kafkas: RawClient, ours: RawClient, play: Callable[[Play], None]
+) -> None:
+    # Another group each time, so that a retry does not find leftovers.
     group_id = f"{play.__name__}-{uuid.uuid4().hex[:8]}"
     performances = [Play(client, group_id) for client in (kafkas, ours)]
     for each in performances:

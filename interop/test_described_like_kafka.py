@@ -1,4 +1,4 @@
-"""What administrators are told of ended transactions and of share groups that have read nothing, by both brokers."""
+"""Descriptions of ended transactions and unused share groups by both brokers."""
 
 import time
 import uuid
@@ -65,7 +65,7 @@ def ended_transaction(client: RawClient, *, is_commit: bool) -> tuple[str, bool]
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_both_tell_when_an_ended_transaction_began(both: list[RawClient], is_commit: bool) -> None:
+def test_both_describe_the_start_of_an_ended_transaction(both: list[RawClient], is_commit: bool) -> None:
     theirs, ours = (ended_transaction(client, is_commit=is_commit) for client in both)
     assert ours == theirs == ("CompleteCommit" if is_commit else "CompleteAbort", True)
 

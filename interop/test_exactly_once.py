@@ -1,4 +1,4 @@
-"""Loops that read, transform and write in transactions, in Java and Go, before a broker that is killed meanwhile."""
+"""Read-process-write loops in Java and Go, with a broker that is killed."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from ottla.core.ids import TopicPartition
 PARTITIONS = 2
 PER_PARTITION = 100
 KILLED_AFTER = (2, 5)
-"""Transactions of which all is sent and that have not ended."""
+"""Transactions with all records sent that have not ended."""
 SOURCE, TARGET = "source", "target"
 
 

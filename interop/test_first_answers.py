@@ -1,4 +1,4 @@
-"""A Kafka broker that is just starting, asked as soon as its port is open: it tells of itself and of a controller.
+"""The first metadata response of a starting Kafka broker names itself and a controller.
 
 tests/cluster/test_first_answers.py asks Ottla's workers and nodes the same.
 """

@@ -165,7 +165,7 @@ def test_every_record_of_kafkas_is_written_again_to_the_same_bytes(written: list
         assert again(record) == record
 
 
-def test_kafkas_groups_go_on_in_ottla(written: list[KeyValue]) -> None:
+def test_kafkas_groups_continue_in_ottla(written: list[KeyValue]) -> None:
     coordinator = Coordinator(environment())
     for record in written:
         coordinator.table.replay(*record)

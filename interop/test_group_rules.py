@@ -1,4 +1,4 @@
-"""The same plays before a real Apache Kafka broker and before Ottla's rules: every answer must be the same."""
+"""The same scenarios against a real Apache Kafka broker and Ottla's rules: every response must be the same."""
 
 import select
 import time
@@ -67,7 +67,7 @@ class KafkaStage:
 
 
 class RulesStage:
-    """Frames in and frames out, as a broker would have them, but on a clock that stands still."""
+    """Frames in and frames out, like a broker, but on a frozen clock."""
 
     def __init__(self, initial_delay_ms: int) -> None:
         config = GroupConfig(
@@ -170,7 +170,7 @@ def started(kafka: KafkaArtifacts, folder: Path, initial_delay_ms: int) -> Kafka
 
 def perform(act: Callable[[Play], None], broker: KafkaBroker, initial_delay_ms: int) -> None:
     stage = KafkaStage(broker.bootstrap)
-    # Another group each time: a play that is tried again must not meet what is left of the first.
+    # Another group each time, so that a retry does not find leftovers.
     group_id = f"{act.__name__}-{uuid.uuid4().hex[:8]}"
     kafkas, ottlas = (Play(each, group_id) for each in (stage, RulesStage(initial_delay_ms)))
     try:

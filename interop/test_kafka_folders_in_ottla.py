@@ -86,7 +86,7 @@ def markers(log: PartitionLog) -> list[tuple[int, int]]:
     return found
 
 
-def test_timestamps_lead_to_the_same_offsets_as_reading_everything(folder: KafkaFolder) -> None:
+def test_timestamp_lookups_match_a_full_scan(folder: KafkaFolder) -> None:
     with DataDir(folder.log_dir, SystemClock()) as data_dir:
         for at, _ in data_dir.partitions():
             log = data_dir.open_partition(at, LogConfig())

@@ -1,4 +1,4 @@
-"""The harness, tried on Kafka's own files; and the rules of docs/kafka-files.md, tried on a real broker."""
+"""Tests of the harness on Kafka's files, and of the rules in docs/kafka-files.md on a real broker."""
 
 import shutil
 import struct
@@ -30,7 +30,7 @@ def dumped(kafka: KafkaArtifacts, kafka_stopped: KafkaFolder) -> Dump:
     return dump(kafka, segment_files(*partitions(kafka_stopped)))
 
 
-def test_a_missing_tool_is_named_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tool_is_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ToolMissingError, match="Java is not installed"):
         kafka_artifacts.__wrapped__()
@@ -111,7 +111,7 @@ def test_the_indexes_follow_the_documented_rules(dumped: Dump) -> None:
         assert list(dumped.time_entries[log.with_suffix(".timeindex")]) == times, log
 
 
-def test_what_is_wrong_is_found(kafka: KafkaArtifacts, kafka_stopped: KafkaFolder, tmp_path: Path) -> None:
+def test_every_kind_of_damage_is_found(kafka: KafkaArtifacts, kafka_stopped: KafkaFolder, tmp_path: Path) -> None:
     damage: dict[ProblemKind, Damage] = {
         ProblemKind.INDEX_MISMATCH: (f"{COMPRESSED}-0", ".index", lambda b: _add(b, 8, ">i", 1)),
         ProblemKind.TIMESTAMP_MISMATCH: (f"{COMPRESSED}-1", ".timeindex", lambda b: _add(b, 12, ">q", 1)),
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_found(kafka: KafkaArtifacts, kafka_stopped: KafkaFolde
             assert {(file.parent.name, file.suffix) for file in files} == {(folder, suffix)}, kind
 
 
-def test_a_tool_that_fails_is_noticed(kafka: KafkaArtifacts, kafka_stopped: KafkaFolder, tmp_path: Path) -> None:
+def test_a_failing_tool_is_detected(kafka: KafkaArtifacts, kafka_stopped: KafkaFolder, tmp_path: Path) -> None:
     copy = shutil.copytree(kafka_stopped.partition(COMPRESSED), tmp_path / f"{COMPRESSED}-0")
     index = copy / f"{FIRST}.index"
     index.write_bytes(index.read_bytes()[:-1])

@@ -43,7 +43,7 @@ def create(tool: Tool, topic: str, partitions: int, *options: str) -> None:
     assert tool(TOPICS, *arguments) == [f"Created topic {topic}."]
 
 
-def test_this_release_of_kafka_can_use_what_is_served(tool: Tool) -> None:
+def test_kafkas_tools_support_the_served_versions(tool: Tool) -> None:
     told = "\n".join(tool(f"{TOOLS}.BrokerApiVersionsCommand"))
     usable = {int(key) for key in re.findall(r"\((\d+)\): [\d to]+ \[usable: \d+\]", told)}
     unusable = set(re.findall(r"\w+\(\d+\): (?!UNSUPPORTED).*usable: (?!\d).*", told))
@@ -51,7 +51,7 @@ def test_this_release_of_kafka_can_use_what_is_served(tool: Tool) -> None:
     assert (NEEDED - usable, unusable) == (set(), set())
 
 
-def test_kafka_topics_makes_grows_shows_and_deletes_one(tool: Tool) -> None:
+def test_kafka_topics_creates_grows_describes_and_deletes_a_topic(tool: Tool) -> None:
     create(tool, "tool-topic", 2, "--config", "retention.ms=86400000", "--config", "cleanup.policy=compact")
     assert tool(TOPICS, "--alter", "--topic", "tool-topic", "--partitions", "3") == []
 

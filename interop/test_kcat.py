@@ -90,7 +90,7 @@ def test_offsets_for_times(client: Kcat) -> None:
     assert client.consume(topic, "-o", f"s@{between_ms}") == [f"0 {n} {LINES[n]}" for n in range(10, 20)]
 
 
-def test_a_group_goes_on_where_it_stopped(client: Kcat) -> None:
+def test_a_group_continues_where_it_stopped(client: Kcat) -> None:
     topic = "kcat-group-topic"
     client.produce(topic, LINES, "-p", "0")
     group = ("-G", "kcat-group", topic, "-e", "-q", "-f", "%o %k:%s\n", "-X", "auto.offset.reset=earliest")

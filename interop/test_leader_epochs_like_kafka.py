@@ -1,4 +1,4 @@
-"""Leader epochs of every shape: what a real broker and Ottla say about the same log (KIP-101, KIP-320)."""
+"""Leader epochs: a real broker and Ottla give the same responses for the same log (KIP-101, KIP-320)."""
 
 import shutil
 from itertools import product
@@ -93,7 +93,7 @@ def all_answers(bootstrap: str, epochs: range) -> Answers:
 
 
 def copy_partitions(theirs: Path, ours: Path) -> None:
-    """Ottla has a topic of that name, and gets its content."""
+    """Copy the contents into Ottla's topic of the same name."""
     for partition in range(len(SHAPES)):
         name = f"{TOPIC}-{partition}"
         metadata = (ours / name / "partition.metadata").read_bytes()

@@ -1,4 +1,4 @@
-"""End markers of transactions: what a real broker and Ottla do with late copies, and where times lead to them."""
+"""End markers of transactions: late duplicates and timestamp lookups, at a real broker and Ottla."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ NOT_YET = (
 
 
 class Wire:
-    """Asks a broker, and again while its coordinator is not ready or a transaction is still ending."""
+    """Sends requests, and retries while the coordinator is not ready or a transaction is still ending."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -115,7 +115,7 @@ def late_markers(bootstrap: str, flow: str, version: int) -> list[object]:
 
 
 @pytest.mark.parametrize(("flow", "version"), [(NEW, 2), (NEW, 1), (OLD, 1), (OLD, 0)])
-def test_late_copies_of_an_end_marker_do_the_same(both: tuple[str, str], flow: str, version: int) -> None:
+def test_late_duplicates_of_an_end_marker_have_the_same_effect(both: tuple[str, str], flow: str, version: int) -> None:
     theirs, ours = (late_markers(bootstrap, flow, version) for bootstrap in both)
     assert ours == theirs
 
@@ -144,6 +144,6 @@ def found(wire: Wire, topic: str, timestamp: int) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("flow", [OLD, NEW])
 @pytest.mark.parametrize("deleted", [0, 1, 3])
-def test_times_lead_to_end_markers_as_to_records(both: tuple[str, str], flow: str, deleted: int) -> None:
+def test_timestamp_lookups_find_end_markers_like_records(both: tuple[str, str], flow: str, deleted: int) -> None:
     theirs, ours = (times(bootstrap, flow, deleted) for bootstrap in both)
     assert ours == theirs

@@ -1,4 +1,4 @@
-"""Ottla's client, librdkafka and Java in one consumer group, before Apache Kafka and before Ottla."""
+"""Ottla's client, librdkafka and Java in one consumer group, with Apache Kafka and Ottla."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Tables of pipelines in stores of others: commits, repeated ones, new columns, merges of files, a second writer."""
+"""Pipeline tables in third-party object stores: commits, retries, new columns, file merges, a second writer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

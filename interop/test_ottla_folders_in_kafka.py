@@ -102,7 +102,7 @@ def test_a_real_broker_serves_what_ottla_wrote(
         assert contents.extents[at.topic, at.partition].high_watermark == log.next_offset
 
 
-def test_what_a_kill_left_is_taken_over_by_a_real_broker(kafka: KafkaArtifacts, tmp_path: Path) -> None:
+def test_a_killed_brokers_folder_is_adopted_by_a_real_broker(kafka: KafkaArtifacts, tmp_path: Path) -> None:
     clock = ManualClock()
     data_dir = DataDir(tmp_path / "data", clock)
     log = data_dir.open_partition(AT, CONFIG)

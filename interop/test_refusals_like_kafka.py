@@ -1,4 +1,4 @@
-"""What is not allowed is refused as Apache Kafka's StandardAuthorizer has it refused: every API, every version."""
+"""Authorization errors match those of Apache Kafka's StandardAuthorizer: every API, every version."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_it_is_refused_as_kafka_refuses_it(theirs: Guarded, ours: Guarded, case: Case) -> None:
+def test_a_denied_request_gets_kafkas_response(theirs: Guarded, ours: Guarded, case: Case) -> None:
     request = case.sample.request
     found: list[str] = []
     compared = 0

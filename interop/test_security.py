@@ -1,4 +1,4 @@
-"""Kafka's own tools and Java client at Ottla's guarded doors: every mechanism, ACLs, users and quotas."""
+"""Kafka's tools and Java client with a secured Ottla: every mechanism, ACLs, users and quotas."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_kafka_acls_adds_lists_and_removes(tools: Tools) -> None:
     assert "User:ann" not in tools.run(ACLS, "--list", "--topic", "of-acls").stdout
 
 
-def test_kafka_configs_makes_users_and_quotas(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kafka_configs_creates_users_and_quotas(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     entity = ("--entity-type", "users", "--entity-name", "carl")
     made = tools.run(CONFIGS, "--alter", *entity, "--add-config", "SCRAM-SHA-512=[iterations=8192,password=carls]")
     assert made.exit_code == 0, made
@@ -117,12 +117,12 @@ def test_kafka_configs_makes_users_and_quotas(tools: Tools, monkeypatch: pytest.
     assert "SCRAM-SHA-512=iterations=8192" in described.stdout
 
 
-def test_java_is_told_what_is_not_allowed(tools: Tools) -> None:
+def test_java_gets_authorization_errors(tools: Tools) -> None:
     refused = tools.run(PRODUCER, "--topic", "of-nobody", user="ann", given="hello\n")
     assert "TopicAuthorizationException" in _said(refused) or "TOPIC_AUTHORIZATION_FAILED" in _said(refused)
 
 
-def test_java_is_told_of_a_wrong_password(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_gets_an_authentication_error(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PASSWORDS, "ann", "wrong")
     assert "SaslAuthenticationException" in _said(tools.run(ACLS, "--list", user="ann"))
 

@@ -1,4 +1,4 @@
-"""Clusters whose workers have nothing of Ottla: the package is carried there, compiled codec and all."""
+"""Spark clusters without Ottla installed: the package is shipped, including the compiled codec."""
 
 import os
 import signal
@@ -81,7 +81,7 @@ def check(said: str, folder: Path) -> None:
     assert {Path(place).suffix for place in places} == {".so"}
 
 
-def test_a_submitted_job_brings_the_package_along(servers: str, tmp_path: Path) -> None:
+def test_a_submitted_job_ships_the_package(servers: str, tmp_path: Path) -> None:
     with standalone_cluster(tmp_path, BARE_ENVIRONMENT) as (address, _):
         command = [SUBMIT, "--master", address, str(PROGRAM), servers, address]
         ended = subprocess.run(command, env=ENVIRONMENT, check=False, capture_output=True, text=True)
@@ -89,7 +89,7 @@ def test_a_submitted_job_brings_the_package_along(servers: str, tmp_path: Path) 
     check(ended.stdout, tmp_path)
 
 
-def test_a_client_of_spark_connect_brings_the_package_along(servers: str, tmp_path: Path) -> None:
+def test_a_spark_connect_client_ships_the_package(servers: str, tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="pyspark[connect] is not installed")
     with standalone_cluster(tmp_path, BARE_ENVIRONMENT) as (address, _), connect_server(address, tmp_path) as connect:
         command = [sys.executable, str(PROGRAM), servers, connect]

@@ -151,7 +151,7 @@ def test_both_read_the_same_of_transactions(spark: SparkSession, servers: str) -
         ({"subscribe": "mixed", "kafka.auto.offset.reset": "latest"}, False),
     ],
 )
-def test_what_one_refuses_the_other_refuses(
+def test_both_refuse_the_same_options(
     spark: SparkSession, servers: str, topic: str, options: dict[str, Any], is_stream: bool, tmp_path: Path
 ) -> None:
     assert topic == "mixed"
@@ -167,7 +167,7 @@ def _use(frame: DataFrame, folder: Path, *, is_stream: bool) -> None:
         frame.count()
 
 
-def test_what_one_sink_writes_and_where_is_what_the_other_does(spark: SparkSession, servers: str) -> None:
+def test_both_sinks_write_the_same_records_to_the_same_partitions(spark: SparkSession, servers: str) -> None:
     columns = [
         "CAST(id AS string) AS key",
         "CONCAT('v', id) AS value",

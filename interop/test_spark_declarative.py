@@ -47,7 +47,7 @@ def run(project: Path, servers: str) -> None:
     assert "Run is COMPLETED" in ended.stdout
 
 
-def test_a_topic_is_a_streaming_table_that_takes_what_is_new_in_each_run(project: Path) -> None:
+def test_a_streaming_table_takes_new_records_in_each_run(project: Path) -> None:
     with EmbeddedBroker() as broker:
         for first in (0, 100):
             with Producer(broker.bootstrap_servers) as producer:

@@ -60,7 +60,7 @@ def start(servers: str, folder: Path, master: str = "local[2]") -> "subprocess.P
     return subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, env=ENVIRONMENT)
 
 
-def test_every_row_is_written_once_whenever_the_driver_is_killed(servers: str, tmp_path: Path) -> None:
+def test_every_row_is_written_once_despite_driver_kills(servers: str, tmp_path: Path) -> None:
     chance = random.Random(5)
     for _ in range(3):
         driver = start(servers, tmp_path)

@@ -1,4 +1,4 @@
-"""Kafka Streams' word count with `exactly_once_v2`, before a broker that is killed, and killed itself."""
+"""Kafka Streams' word count with `exactly_once_v2`, with kills of the broker and the application."""
 
 import subprocess
 import time
@@ -23,7 +23,7 @@ POLL_S = 0.1
 PATIENCE_S = 60
 
 
-def test_words_are_counted_exactly_once_whoever_is_killed(kafka: KafkaArtifacts, tmp_path: Path) -> None:
+def test_words_are_counted_exactly_once_despite_kills(kafka: KafkaArtifacts, tmp_path: Path) -> None:
     expected: Counter[str] = Counter()
     settings = "broker.compaction_check_interval_ms=50"
     with Server(tmp_path / "data", settings) as server, ottla.Admin(server.address) as admin:

@@ -73,14 +73,14 @@ def test_the_same_pushes_leave_the_same_files(v_queue: Path, tmp_path: Path) -> 
     assert ours == theirs_files
 
 
-def test_ottla_reads_what_the_crate_wrote(v_queue: Path, tmp_path: Path) -> None:
+def test_ottla_reads_the_crates_files(v_queue: Path, tmp_path: Path) -> None:
     push(v_queue, tmp_path, LINES[:50])
     push(v_queue, tmp_path, LINES[50:])
     assert read(tmp_path) == LINES
     assert list(verify(tmp_path, "events")) == []
 
 
-def test_the_crate_reads_what_ottla_wrote(v_queue: Path, tmp_path: Path) -> None:
+def test_the_crate_reads_ottlas_files(v_queue: Path, tmp_path: Path) -> None:
     with Queue(tmp_path, "events", part_bytes=20_000) as queue:
         queue.push_many(MESSAGES[:50])
         queue.consumer("c", "earliest").close()
@@ -90,7 +90,7 @@ def test_the_crate_reads_what_ottla_wrote(v_queue: Path, tmp_path: Path) -> None
     assert pop(v_queue, tmp_path) == LINES
 
 
-def test_a_consumer_goes_on_where_the_other_side_committed(v_queue: Path, tmp_path: Path) -> None:
+def test_a_consumer_continues_at_the_other_sides_commit(v_queue: Path, tmp_path: Path) -> None:
     with Queue(tmp_path, "events", part_bytes=20_000) as queue:
         queue.push_many(MESSAGES)
     seen = read(tmp_path, 7)
@@ -136,7 +136,7 @@ def test_one_writer_at_a_time_whichever_it_is(v_queue: Path, tmp_path: Path) -> 
         queue.push(b"1")
 
 
-def test_a_damaged_message_of_the_crate_costs_that_message(v_queue: Path, tmp_path: Path) -> None:
+def test_a_damaged_message_of_the_crate_loses_only_that_message(v_queue: Path, tmp_path: Path) -> None:
     edges = push(v_queue, tmp_path / "whole", LINES[:20])
     shutil.copytree(tmp_path / "whole", tmp_path / "damaged")
     path = tmp_path / "damaged" / "events-0" / "events_queue"

@@ -1,4 +1,4 @@
-"""Kafka's verifiable producer and two verifiable consumers in a group: received is what was acknowledged, once."""
+"""Kafka's verifiable producer and two verifiable consumers in a group: every acknowledged record is received once."""
 
 import json
 import queue
@@ -26,7 +26,7 @@ Event = dict[str, Any]
 
 
 class Events:
-    """What several tools tell, one JSON object a line, in the order of arrival."""
+    """The JSON lines of several tools, in the order of arrival."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, Event]] = []

@@ -1,4 +1,4 @@
-"""What every test shares."""
+"""Settings and hooks shared by all tests."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from ottla.testing.plugin import ottla, ottla_cluster, ottla_session, ottla_sett
 __all__ = ["ottla", "ottla_cluster", "ottla_session", "ottla_settings"]
 
 # The same examples each time, here and in CI; `--hypothesis-profile=default --hypothesis-seed=N` looks for others.
-# A machine with other work on it is slow, which says nothing about a test.
+# A busy machine is slow, which says nothing about a test.
 settings.register_profile(
     "ottla", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -35,7 +35,7 @@ _SLOW_FILES = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make unit` leaves out. What takes longest comes first: Spark, and of that the pipelines."""
+    """Mark tests that `make unit` leaves out, and run the longest first: Spark, and of that the pipelines."""
     for item in items:
         if item.path.name in _SLOW_FILES or any(_TESTS / folder in item.path.parents for folder in _SLOW_FOLDERS):
             item.add_marker("slow")

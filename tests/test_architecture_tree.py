@@ -1,4 +1,4 @@
-"""The tree in ARCHITECTURE.md names what there is: each package, and no module that does not exist."""
+"""The tree in ARCHITECTURE.md names every package, and only modules that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that are made, grown, reconfigured and deleted while the load runs."""
+"""Creates, grows, reconfigures and deletes topics during the load."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Group:
 
 
 class CommitWatch:
-    """Reads what is committed, again and again: it must be what was acknowledged before, or later."""
+    """Polls committed offsets: they must not be below acknowledged ones."""
 
     def __init__(self, address: str, ledger: Ledger) -> None:
         self.consumer = new_consumer(address)

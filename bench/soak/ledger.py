@@ -1,4 +1,4 @@
-"""What clients were promised, noted as the promises come: the broker is held to it afterwards."""
+"""Records acknowledgements during the load; the broker is checked against them afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class At(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """A record that the broker said it has, and where."""
+    """An acknowledged record and its offset."""
 
     offset: int
     producer: str
@@ -41,7 +41,7 @@ class Ledger:
         self.failures: list[str] = []
         """Records that a producer gave up on."""
         self.violations: list[str] = []
-        """Promises that were seen to be broken while the load ran."""
+        """Violations observed during the load."""
         self.commits: dict[At, int] = {}
         """The highest offset that was acknowledged as committed."""
         self.topics: dict[str, bool | None] = {}

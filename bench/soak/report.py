@@ -1,4 +1,4 @@
-"""What a soak comes to, as a table, and then every broken promise (or the first of many)."""
+"""The result of a soak as a table, followed by the violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course of a soak: load and restarts, then load alone while memory is watched, then the reckoning."""
+"""A soak run: load with restarts, then load alone while memory is measured, then verification."""
 
 from __future__ import annotations
 
@@ -105,5 +105,5 @@ def judge_memory(outcome: Outcome) -> None:
 
 
 def alarms(log: Path) -> list[str]:
-    """What the broker complained of that a load like this gives no reason for."""
+    """Unexpected warnings and errors in the broker's log."""
     return [line for line in log.read_text().splitlines() if "Traceback" in line or "CRITICAL" in line.upper()]

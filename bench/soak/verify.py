@@ -1,4 +1,4 @@
-"""Holds what was found at the end against what clients were promised. Pure: values in, violations out."""
+"""Compares the final state with the acknowledgements. Pure: values in, violations out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the order service decides, whichever client it uses."""
+"""The rules of the order service, independent of its client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROUP: Final = "billing"
 
 
 class NotDelivered(Exception):
-    """Kafka did not take an invoice. The order is not committed, and comes again."""
+    """Kafka did not accept an invoice. The order is not committed, and is redelivered."""
 
 
 class Outgoing(NamedTuple):

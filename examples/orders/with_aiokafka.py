@@ -37,7 +37,7 @@ class OrderService:
         await self._producer.stop()
 
     async def handle_one(self, timeout_s: float = 1.0) -> bool:
-        """Whether there was something to do."""
+        """Handle one order; False if there was none."""
         try:
             async with asyncio.timeout(timeout_s):
                 message = await self._consumer.getone()

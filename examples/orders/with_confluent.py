@@ -35,7 +35,7 @@ class OrderService:
         self._consumer.close()
 
     def handle_one(self, timeout_s: float = 1.0) -> bool:
-        """Whether there was something to do."""
+        """Handle one order; False if there was none."""
         message = self._consumer.poll(timeout_s)
         if message is None or message.error() is not None:
             return False

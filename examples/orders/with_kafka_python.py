@@ -36,7 +36,7 @@ class OrderService:
         self._consumer.close()
 
     def handle_one(self, timeout_s: float = 1.0) -> bool:
-        """Whether there was something to do."""
+        """Handle one order; False if there was none."""
         polled = self._consumer.poll(timeout_ms=round(timeout_s * 1000), max_records=1)
         if not polled:
             return False

@@ -1,1 +1,1 @@
-"""A shop, three pipelines, and a picture of what came of it: `make demo`."""
+"""A shop, three pipelines, and a chart of the result: `make demo`."""

@@ -1,4 +1,4 @@
-"""Numbers as a picture for a terminal."""
+"""Bar charts for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 
 
 def bars(values: Sequence[float], labels: Sequence[str], height: int = 8) -> list[str]:
-    """Upright bars, one column each, with the highest value at the side and the first and last label below."""
+    """Vertical bars, one column each, with the highest value at the side and the first and last label below."""
     if not values:
         return ["(nothing yet)"]
     most = max(values) or 1.0
@@ -31,6 +31,6 @@ def _eighths(part: float) -> int:
 
 
 def share(name: str, value: float, total: float, width: int = 40) -> str:
-    """A bar that lies, for one of a few."""
+    """A horizontal bar."""
     filled = round(width * value / total) if total else 0
     return f"{name:>14} {'█' * filled}{'·' * (width - filled)} {value:,.0f}"

@@ -1,4 +1,4 @@
-"""The demonstration: a broker, a shop that is open for a while, three pipelines, and questions to what they made."""
+"""The demonstration: a broker, a shop that is open for a while, three pipelines, and queries of their tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was sent, and what was found."""
+    """Numbers of sent events and of rows found."""
 
     sent: Counter[str]
     late_orders: int
@@ -90,7 +90,7 @@ class Demo:
         return self._outcome
 
     def _stream(self, servers: str, sessions: dict[str, SparkSession], workers: ThreadPoolExecutor) -> None:
-        """While the shop is open everything runs; then the pipelines go on where they were, to the end."""
+        """Run everything while the shop is open; then let the pipelines continue to the end."""
         others: list[Future[object]] = [workers.submit(self._archive, servers)]
         for name, spark in sessions.items():
             others.append(workers.submit(self._run_pipeline, name, servers, spark, available_now=False))

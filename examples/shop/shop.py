@@ -1,4 +1,4 @@
-"""A shop that does not exist: orders, payments and clicks, the same for the same seed. Its minutes last a second.
+"""A simulated shop: orders, payments and clicks, determined by the seed. Its minutes last a second.
 
 Some events come late: most of them soon enough for the watermark, a few not.
 """
@@ -36,7 +36,7 @@ class Shop:
         self._next_id = 0
 
     def minute(self, number: int) -> Iterator[Event]:
-        """All that happens in one minute of the shop's day, in the order in which it is told."""
+        """The events of one minute of the shop's day, in the order they are sent."""
         begins = OPENS + timedelta(minutes=number)
         rush = 1 + 0.6 * sin(number / 4)
         for _ in range(round(self._orders_per_minute * rush)):

@@ -82,5 +82,5 @@ def console(open_console: Callable[..., WatchedPage]) -> WatchedPage:
 
 @pytest.fixture
 def name() -> str:
-    """Of a topic or group that no other test knows."""
+    """A topic or group name that no other test uses."""
     return f"test-{next(_numbers)}"

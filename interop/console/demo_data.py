@@ -1,4 +1,4 @@
-"""A small shop's topics and groups: what the pages are looked at with."""
+"""Topics and groups of a small shop, as content for the pages."""
 
 import json
 import struct
@@ -54,7 +54,7 @@ def fill(http: httpx.Client, bootstrap: str) -> None:
 
 
 def tell_of_pipeline(producer: Producer) -> None:
-    """What a pipeline that was killed last said."""
+    """The last report of a killed pipeline."""
     query = {
         "name": "lake",
         "sink": "delta /lake/orders",

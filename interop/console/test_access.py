@@ -1,4 +1,4 @@
-"""A broker that asks who one is: the console asks for a login, and manages users and ACLs."""
+"""A broker with authentication: login to the console, and management of users and ACLs."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def log_in(page: Page, user: str, password: str) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
-def test_a_wrong_password_is_said_where_it_was_typed(page: Page) -> None:
+def test_a_wrong_password_is_reported_in_the_form(page: Page) -> None:
     log_in(page, "admin", "wrong")
     expect(page.get_by_text("The user or the password is wrong.")).to_be_visible()
 
 
-def test_an_acl_is_added_and_deleted_by_who_has_logged_in(page: Page) -> None:
+def test_a_logged_in_user_adds_and_deletes_an_acl(page: Page) -> None:
     log_in(page, "admin", PASSWORDS["admin"])
     page.get_by_role("button", name="Add ACL").click()
     page.get_by_label("Principal").fill("User:ann")
@@ -81,7 +81,7 @@ def test_a_role_is_shown_with_its_members_and_rules_and_changed(page: Page) -> N
     expect(row).to_have_count(0)
 
 
-def test_who_logs_out_is_asked_again(page: Page) -> None:
+def test_after_logout_a_login_is_required(page: Page) -> None:
     log_in(page, "admin", PASSWORDS["admin"])
     expect(page.get_by_role("heading", name="Access")).to_be_visible()
     page.get_by_role("button", name="Log out").click()
@@ -93,7 +93,7 @@ def test_a_denied_command_says_so(page: Page) -> None:
     expect(page.get_by_text("CLUSTER_AUTHORIZATION_FAILED").first).to_be_visible()
 
 
-def test_who_connects_is_told_what_else_a_client_needs(page: Page, guarded: Served) -> None:
+def test_the_connect_page_shows_the_required_security_settings(page: Page, guarded: Served) -> None:
     values = {"listeners": "SASL_SSL://127.0.0.1:9093", "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN"}
     configs = [{"name": name, "value": value} for name, value in values.items()]
     page.route("**/v1/configs", lambda route: route.fulfill(json={"configs": configs}))

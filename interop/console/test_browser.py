@@ -1,4 +1,4 @@
-"""What the browser is told and what it needs: policy, keyboard, speed, a broker that is gone."""
+"""Content security policy, keyboard use, load time, and an unreachable broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_PAINT_MS = 1000
 MOST_TABS = 40
 
 
-def test_no_script_but_the_consoles_own_runs(console: WatchedPage) -> None:
+def test_only_the_consoles_scripts_run(console: WatchedPage) -> None:
     page = console.go("")
     violations = page.evaluate(
         """async () => {
@@ -95,7 +95,7 @@ def test_every_control_has_a_name(console: WatchedPage) -> None:
         assert nameless == [], place
 
 
-def test_the_page_is_there_in_under_a_second(open_console: Callable[..., WatchedPage]) -> None:
+def test_the_page_loads_in_under_a_second(open_console: Callable[..., WatchedPage]) -> None:
     paints = []
     for _ in range(5):
         # A new context has an empty cache: nothing is warm but the broker.
@@ -112,7 +112,7 @@ def test_the_page_is_there_in_under_a_second(open_console: Callable[..., Watched
     assert usable < 2 * FIRST_PAINT_MS
 
 
-def test_a_second_visit_asks_for_no_file_again(console: WatchedPage) -> None:
+def test_a_second_visit_loads_files_from_the_cache(console: WatchedPage) -> None:
     page = console.go("")
     page.reload()
     expect(page.locator(".figure").first).to_be_visible()
@@ -124,7 +124,7 @@ def test_a_second_visit_asks_for_no_file_again(console: WatchedPage) -> None:
     assert fetched == []
 
 
-def test_a_broker_that_does_not_answer_is_said_and_noticed_when_it_is_back(console: WatchedPage) -> None:
+def test_an_unreachable_broker_is_reported_until_it_is_back(console: WatchedPage) -> None:
     page = console.go("")
     expect(page.locator(".broker")).to_contain_text("127.0.0.1")
     page.context.set_offline(True)

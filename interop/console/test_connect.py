@@ -1,4 +1,4 @@
-"""The snippets: every library, with the real address, and those that can run here do."""
+"""The snippets of every library have the real address, and run where possible."""
 
 from __future__ import annotations
 

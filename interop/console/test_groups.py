@@ -1,4 +1,4 @@
-"""Groups: who is in them, how far behind they are, and moving them."""
+"""Groups: members, lag, offset resets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _group(http: httpx.Client, server: OttlaServer, name: str) -> None:
-    """Has read 6 of the 10 messages of a topic of the same name."""
+    """A group that has read 6 of the 10 messages of a topic of the same name."""
     http.post("/v1/topics", json={"name": name, "partitions": 1}).raise_for_status()
     http.post(f"/v1/topics/{name}/messages", json={"messages": [{"value": "x"}] * 10}).raise_for_status()
     read_some(server.bootstrap, name, name, 6)
@@ -52,7 +52,7 @@ def test_a_group_is_reset_after_a_preview(
     assert _committed(http, name) == 1
 
 
-def test_another_choice_asks_for_another_preview(
+def test_another_choice_requires_another_preview(
     console: WatchedPage, http: httpx.Client, server: OttlaServer, name: str
 ) -> None:
     _group(http, server, name)

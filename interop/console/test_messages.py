@@ -23,7 +23,9 @@ def _row(page: Page, place: str) -> Locator:
     return page.locator("button.row").filter(has=page.locator(".at", has_text=place))
 
 
-def test_what_the_form_writes_is_found_with_its_key_headers_and_json(console: WatchedPage, name: str) -> None:
+def test_a_message_written_with_the_form_is_found_with_its_key_headers_and_json(
+    console: WatchedPage, name: str
+) -> None:
     console.page.goto(console.home)
     page = console.page
     page.evaluate("name => fetch('/v1/topics', {method: 'POST', body: JSON.stringify({name})})", name)
@@ -44,7 +46,7 @@ def test_what_the_form_writes_is_found_with_its_key_headers_and_json(console: Wa
     expect(drawer.locator("pre.text")).to_have_text("ann")
 
 
-def test_a_value_that_is_not_the_json_it_is_said_to_be_is_not_sent(console: WatchedPage, http: httpx.Client) -> None:
+def test_an_invalid_json_value_is_not_sent(console: WatchedPage, http: httpx.Client) -> None:
     before = http.get("/v1/topics/invoices").json()["messages"]
     page = console.go("topics/invoices/produce")
     page.get_by_label("Value", exact=True).fill("{not json")
@@ -69,7 +71,7 @@ def test_the_browser_jumps_to_an_offset_and_reads_on_from_there(console: Watched
     expect(page.locator("button.row").last).to_contain_text("1:199")
 
 
-def test_an_offset_that_is_not_there_is_refused_in_the_brokers_words(console: WatchedPage) -> None:
+def test_an_offset_out_of_range_shows_the_brokers_error(console: WatchedPage) -> None:
     page = console.go("topics/orders?from=offset&partition=0&offset=99999999")
 
     expect(page.get_by_role("alert")).to_contain_text("99999999")
@@ -122,7 +124,7 @@ def test_a_filter_that_finds_nothing_says_how_far_it_looked(console: WatchedPage
     expect(page.get_by_text("Nothing found in 1,500 messages.")).to_be_visible()
 
 
-def test_a_long_search_tells_how_far_it_is_and_can_be_stopped_and_gone_on_with(console: WatchedPage) -> None:
+def test_a_long_search_shows_progress_and_can_be_stopped_and_continued(console: WatchedPage) -> None:
     page = console.go("topics/invoices")
     far = {"topic": "invoices", "messages": [], "next": "0:200000", "is_end": False, "scanned": 200_000}
     page.route("**/messages?*contains=needle*", lambda route: route.fulfill(json=far))
@@ -210,7 +212,7 @@ def test_the_command_that_is_copied_reads_the_message(open_console: Callable[...
     assert [message["offset"] for message in json.loads(told.stdout)["messages"]] == [3]
 
 
-def test_empty_is_told_apart_from_none_and_a_short_topic_is_shown_to_its_start(
+def test_empty_and_null_are_distinguished_and_a_short_topic_is_shown_to_its_start(
     console: WatchedPage, http: httpx.Client, name: str
 ) -> None:
     http.post(f"/v1/topics/{name}/messages", json={"messages": [{"key": "", "value": None}]}).raise_for_status()

@@ -36,7 +36,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_what_it_is_for(console: WatchedPage, page: str) -> None:
+def test_every_page_shows_its_content(console: WatchedPage, page: str) -> None:
     place, content = PAGES[page]
 
     main = console.go(place).locator("main")
@@ -69,9 +69,7 @@ def test_the_menu_leads_to_every_page_and_back(console: WatchedPage) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Connect")
 
 
-def test_the_overview_draws_rates_and_says_their_values_under_the_pointer(
-    console: WatchedPage, http: httpx.Client
-) -> None:
+def test_the_overview_draws_rates_with_values_under_the_pointer(console: WatchedPage, http: httpx.Client) -> None:
     page = console.go("")
     chart = page.locator("line-chart").first
 
@@ -86,7 +84,7 @@ def test_the_overview_draws_rates_and_says_their_values_under_the_pointer(
     expect(page.locator(".figure", has_text="Groups").locator("b")).to_have_text(str(groups))
 
 
-def test_a_topic_that_is_not_there_is_said_in_the_brokers_words(console: WatchedPage) -> None:
+def test_an_unknown_topic_shows_the_brokers_error(console: WatchedPage) -> None:
     console.page.goto(f"{console.home}/#/topics/nothing-here")
 
     problem = console.page.get_by_role("alert")
@@ -95,7 +93,7 @@ def test_a_topic_that_is_not_there_is_said_in_the_brokers_words(console: Watched
 
 
 @pytest.mark.parametrize("place", ["nowhere/at/all", "%E0%A4%A"])
-def test_an_address_that_is_no_page_is_said(console: WatchedPage, place: str) -> None:
+def test_an_unknown_address_is_reported(console: WatchedPage, place: str) -> None:
     console.page.goto(f"{console.home}/#/{place}")
 
     expect(console.page.get_by_role("alert")).to_contain_text("There is no such page")
@@ -117,7 +115,7 @@ def test_a_page_without_content_says_how_to_begin(
     expect(console.go(place).locator("main")).to_contain_text(said)
 
 
-def test_a_filter_that_fits_nothing_is_told_apart_from_no_content(console: WatchedPage) -> None:
+def test_a_filter_without_matches_is_distinguished_from_no_content(console: WatchedPage) -> None:
     page = console.go("topics")
     page.get_by_label("Filter by name").fill("no such name")
 

@@ -40,7 +40,7 @@ class Setup(NamedTuple):
     provider: Keycloak
 
     def expire_grants(self) -> None:
-        """As if the time that the provider's tokens last had passed."""
+        """Expire the provider's tokens."""
         starting = self.http._http._starting  # noqa: SLF001 - no door leads there
         assert starting is not None
         login = starting.result()._door.login  # noqa: SLF001
@@ -188,7 +188,7 @@ def test_a_code_is_worthless_without_its_verifier(setup: Setup) -> None:
 
 
 def code_for(address: str) -> str:
-    """What the provider sends the browser of ann back with."""
+    """The callback parameters for ann's browser."""
     with httpx.Client(timeout=60) as browser:
         found = re.search(r'action="([^"]+)"', browser.get(address).raise_for_status().text)
         assert found is not None

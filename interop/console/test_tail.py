@@ -1,4 +1,4 @@
-"""The live tail: it keeps up, it says what it skipped, and the page stays responsive."""
+"""The live tail keeps up, reports skipped messages, and the page stays responsive."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_it_keeps_up_with_a_thousand_messages_a_second(
     expect(page.get_by_text("older ones no longer kept")).to_be_visible()
 
 
-def test_it_says_what_the_broker_skipped(console: WatchedPage, http: httpx.Client, name: str) -> None:
+def test_messages_skipped_by_the_broker_are_reported(console: WatchedPage, http: httpx.Client, name: str) -> None:
     http.post("/v1/topics", json={"name": name, "partitions": 1}).raise_for_status()
     page = _open_tail(console, name)
     http.post(f"/v1/topics/{name}/messages", json={"messages": [{"value": "first"}]}).raise_for_status()
@@ -89,7 +89,7 @@ def test_it_says_what_the_broker_skipped(console: WatchedPage, http: httpx.Clien
     expect(page.get_by_text("30,000 skipped by the broker")).to_be_visible()
 
 
-def test_only_what_matches_the_filter_comes(console: WatchedPage, http: httpx.Client, name: str) -> None:
+def test_only_matching_messages_are_shown(console: WatchedPage, http: httpx.Client, name: str) -> None:
     http.post("/v1/topics", json={"name": name, "partitions": 1}).raise_for_status()
     page = _open_tail(console, name)
     page.get_by_label("Value contains").fill("tea")

@@ -1,4 +1,4 @@
-"""Topics: made, changed, emptied and deleted in the browser."""
+"""Topics: created, changed, emptied and deleted in the browser."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_list_is_filtered_and_sorted(console: WatchedPage) -> None:
     expect(names).to_have_text(["invoices"])
 
 
-def test_a_config_is_changed_and_set_back(console: WatchedPage, http: httpx.Client, name: str) -> None:
+def test_a_config_is_changed_and_reset(console: WatchedPage, http: httpx.Client, name: str) -> None:
     http.post("/v1/topics", json={"name": name}).raise_for_status()
     page = console.go(f"topics/{name}/configs")
     row = page.get_by_role("row").filter(has_text="segment.bytes").first
@@ -84,7 +84,7 @@ def test_a_config_is_changed_and_set_back(console: WatchedPage, http: httpx.Clie
     assert http.get(f"/v1/topics/{name}").json()["configs"] == {}
 
 
-def test_a_config_that_cannot_be_is_refused_in_the_brokers_words(console: WatchedPage) -> None:
+def test_an_invalid_config_shows_the_brokers_error(console: WatchedPage) -> None:
     page = console.go("topics/invoices/configs")
     page.get_by_role("button", name="Edit retention.ms").click()
     page.get_by_label("Value").fill("soon")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from .fast_sides import Side
+
 _numbers = count(1)
 
 
@@ -72,3 +74,19 @@ def durable(tmp_path: Path) -> Iterator[ottla.Broker]:
     settings = settings._replace(net=replace(settings.net, port=0), log=replace(settings.log, flush="ack"))
     with ottla.Broker(tmp_path, settings) as broker:
         yield broker
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+    from .fast_sides import Side
+
+    fast, plain = (Side(tmp_path_factory.mktemp(name), is_fast=name == "fast") for name in ("fast", "plain"))
+    yield fast, plain
+    for side in (fast, plain):
+        side.broker.close()
+
+
+@pytest.fixture
+def fast(sides: tuple[Side, Side]) -> Side:
+    sides[0].counting.served = 0
+    return sides[0]

@@ -14,11 +14,13 @@ import pytest
 
 from ottla.cluster import membership
 from ottla.cluster import node as node_module
-from ottla.cluster.operations import Disconnected
+from ottla.cluster.nodes import DATA_FOLDERS
+from ottla.cluster.operations import Disconnected, Node
 from ottla.cluster.server import ZooKeeperServer, free_port
 from ottla.cluster.session import now_s
 from ottla.cluster.state import NotInSession, PartitionKey
 from ottla.cluster.store import Session
+from ottla.cluster.zookeeper import ZooKeeper
 
 from .conftest import why_there_is_no_zookeeper
 from .nodes import TestNode
@@ -236,3 +238,25 @@ def test_a_connection_lost_during_registration_does_not_fail_the_start(
 
     asyncio.run(scenario())
     assert lost == []
+
+
+def test_a_connection_lost_while_the_catalog_is_first_read_does_not_fail_the_start(
+    zookeeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, paths = ZooKeeper.read, set[str]()
+
+    def read(store: ZooKeeper, path: str) -> Node | None:
+        if path not in paths:
+            paths.add(path)
+            raise Disconnected("ConnectionLoss")
+        return really(store, path)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(ZooKeeper, "read", read)
+        node = TestNode(zookeeper, 1)
+        await node.start()
+        await node.until(lambda: 1 in node.cluster.view.brokers)
+        await node.stop()
+
+    asyncio.run(scenario())
+    assert any(path.startswith(DATA_FOLDERS) for path in paths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -143,7 +144,7 @@ def test_a_token_logs_in_as_its_owner_and_not_with_a_wrong_secret_or_as_a_passwo
             as_ann.list_topics()
     with (
         pytest.raises(AuthenticationFailed),
-        with_token(broker, replace(token, id="ann"), password=PASSWORDS["ann"]) as ann,
+        with_token(broker, dataclasses.replace(token, id="ann"), password=PASSWORDS["ann"]) as ann,
     ):
         ann.list_topics()
 

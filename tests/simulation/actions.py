@@ -1,4 +1,4 @@
-"""What administrators do meanwhile, whatever comes of it."""
+"""Administrative actions during a history; their results do not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that wait, as greenlets: one runs until it waits for something, and the event loop goes on."""
+"""Blocking threads as greenlets: each runs until it blocks, then the event loop continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _kept: dict[Any, None] = {}
-"""Workers, which must not be told to clean up when their party is dead."""
+"""Workers, kept so that those of dead parties do not clean up."""
 
 
 class Worker:
@@ -48,7 +48,7 @@ class Worker:
         self._greenlet.switch(value)
 
     def wait(self) -> Any:
-        """Until somebody resumes this worker."""
+        """Block until this worker is resumed."""
         return self._greenlet.parent.switch()
 
 
@@ -97,7 +97,7 @@ class Event:
 
 
 class Lock:
-    """As `threading.RLock`, which a `Lock` that is used rightly cannot be told from."""
+    """Like `threading.RLock`, which also replaces a correctly used `Lock`."""
 
     def __init__(self) -> None:
         self._holder: Any = None
@@ -127,7 +127,7 @@ class Lock:
 
 
 class Threading:
-    """What stands in for the module `threading` where something waits for the catalog."""
+    """Replaces the module `threading` in code that waits for the catalog."""
 
     Event = Event
     Lock = Lock

@@ -1,4 +1,4 @@
-"""The catalog: one tree for all, and for each node a link to it with sessions that end, as ZooKeeper has them."""
+"""The simulated catalog: one tree, and per node a link to it with expiring sessions, like ZooKeeper's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _ServerSession:
 
 
 class Keeper:
-    """The ensemble, taken for one server that never fails; what it says may be late, or lost."""
+    """The ensemble as one server that never fails; its messages may be delayed or lost."""
 
     def __init__(self, loop: SimLoop, timeout_s: float) -> None:
         self.loop = loop
@@ -47,7 +47,7 @@ class Keeper:
         self.slow_s = 0.0
         self.tree = Tree({}, 0)
         self.commits: list[Callable[[float, Sequence[Operation]], None]] = []
-        """Told of everything that was changed."""
+        """Called with every change."""
         self._ids = itertools.count(1)
         self._sessions: dict[int, _ServerSession] = {}
         self._watchers: defaultdict[Event, dict[int, None]] = defaultdict(dict)
@@ -60,7 +60,7 @@ class Keeper:
         return session.id
 
     def is_alive(self, session_id: int) -> bool:
-        """Whoever asks is heard of."""
+        """Whether the session is alive; asking renews it."""
         session = self._sessions.get(session_id)
         if session is not None:
             session.heard_s = self.loop.now_s
@@ -186,7 +186,7 @@ class SimStore:
         self._there = _Pipe(keeper, network, party.host, HOST)
         self._back = _Pipe(keeper, network, HOST, party.host)
         self._connection = 0
-        """The how-many-eth: what belongs to an older one does not arrive."""
+        """The number of the connection: messages of older ones are dropped."""
         self._heard_s = 0.0
         self._is_closed = False
 
@@ -278,7 +278,7 @@ class SimStore:
     # The way there and back
 
     def _travel(self, what: Callable[[], None]) -> None:
-        """Done at the other end, in order; late, if the link is cut, and never if the connection breaks meanwhile."""
+        """Run at the other end, in order; delayed while the link is cut, and never if the connection breaks."""
         connection = self._connection
         self._there.send(lambda: what() if connection == self._connection or self._is_closed else None)
 

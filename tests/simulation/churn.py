@@ -1,4 +1,4 @@
-"""A topic that is deleted and created again, with a writer for each of its lives."""
+"""A topic that is deleted and re-created, with a writer for each incarnation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Churn:
             self._writer = None
 
     async def recreate(self, client: Client, chance: random.Random) -> None:
-        """Who has not heard of an answer cannot know when it will happen."""
+        """Without a response it is unknown when the request takes effect."""
         self.told.is_uncertain = True
         await self.end()
         self.is_there = False

@@ -1,4 +1,4 @@
-"""The nodes of one history: real brokers, each in a separate context, on simulated edges."""
+"""The nodes of one history: real brokers, each in a separate context, with simulated I/O."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PORT: Final = 9092
 
 
 class World:
-    """All that a history happens in."""
+    """The environment of a history."""
 
     def __init__(self, loop: SimLoop, network: Network, keeper: Keeper, chance: random.Random, root: Path) -> None:
         self.loop = loop
@@ -141,7 +141,7 @@ class SimNode:
         self._boots = 0
 
     def start(self) -> None:
-        """A new process on what the disk kept; it is up some time later."""
+        """Start a new process on the disk's contents; it is up some time later."""
         self._generation += 1
         self.party = self.world.party(f"node-{self.id}.{self._generation}", self.host)
         self.party.drift, self.party.began_s = self.drift, self.world.loop.now_s
@@ -179,7 +179,7 @@ class SimNode:
         world.loop.note("up", self.id)
 
     async def stop(self) -> None:
-        """In order; for as long as it takes."""
+        """Stop cleanly, however long it takes."""
         broker, party = self.broker, self.party
         if not self.is_up or broker is None:
             return
@@ -198,7 +198,7 @@ class SimNode:
         await broker.stop()
 
     def crash(self, *, with_machine: bool = False, loses_unsynced: bool = False) -> int:
-        """The process is gone; how many writes with it."""
+        """Kill the process; returns the number of lost writes."""
         if self.party.is_dead:
             return 0
         self.is_up = self.is_starting = False

@@ -1,6 +1,6 @@
-"""Disks: real files in memory, behind the functions of `os`, which note what was not synced.
+"""Simulated disks: real files in memory behind the functions of `os`, which track unsynced writes.
 
-A power cut takes back what was written after the last fsync, all of it or a part. Errors can be put on paths.
+A power cut reverts all or part of the writes since the last fsync. Errors can be injected by path.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _File:
 
 
 class Disk:
-    """Of one node: the files under its folder."""
+    """The disk of one node: the files under its folder."""
 
     def __init__(self, folder: Path, chance: random.Random, note: Callable[..., None]) -> None:
         self.folder = str(folder)
@@ -113,7 +113,7 @@ class Disk:
     # Faults
 
     def die(self) -> None:
-        """The process is gone: whatever is left of it reaches no file."""
+        """Detach the killed process: its remaining code reaches no file."""
         self.is_dead = True
         nowhere = _REAL["open"](os.devnull, os.O_RDWR)
         for fd in self._fds:
@@ -122,7 +122,7 @@ class Disk:
         _REAL["close"](nowhere)
 
     def lose_unsynced(self) -> int:
-        """The machine loses its power, some time after the process died. How many writes are gone."""
+        """Cut the power of the machine after the process died; returns the number of lost writes."""
         lost = 0
         paths = {os.stat(path).st_ino: path for path in _files_in(self.folder)}
         for inode, file in self._files.items():
@@ -189,7 +189,7 @@ class Disk:
 
     @contextmanager
     def _by_hand(self) -> Iterator[None]:
-        """What is done to the disk is not done by its node."""
+        """Modify the disk from outside its node."""
         del _disks[self.folder]
         try:
             yield
@@ -298,7 +298,7 @@ def _checked(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install(root: Path) -> None:
-    """From now on what is under this folder is on simulated disks."""
+    """Put everything under this folder on simulated disks."""
     global _root  # noqa: PLW0603
     _root = str(root)
     os.open, os.close, os.pwrite, os.fsync = _open, _close, _pwrite, _fsync  # type: ignore[assignment]

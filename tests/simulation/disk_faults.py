@@ -1,4 +1,4 @@
-"""Disks that are wiped, replaced by older copies or full, fail in one folder, or change a bit."""
+"""Disk faults: wiped, replaced by an older copy, full, failing in one folder, or a flipped bit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DiskFaults(Faults):
         await self._down(node, chance, "wipe", power=False, meanwhile=node.disk.wipe)
 
     async def _older_disk(self, chance: random.Random) -> None:
-        """What was on the disk some time ago, as from a backup; the node had crashed then."""
+        """Replace the disk by an older copy, as from a backup of a crashed node."""
         node = self._node(chance)
         if node.id in self._busy or not node.is_alive:
             return
@@ -69,7 +69,7 @@ class DiskFaults(Faults):
         node.errors.pop("", None)
 
     async def _rot(self, chance: random.Random) -> None:
-        """A bit of a log changes. Readers must not see it, and the disk is replaced in the end."""
+        """Flip a bit of a log. Readers must not see it, and the disk is replaced at the end."""
         node = self._node(chance)
         if not node.is_alive or node.id in self._busy or not self.damage.may_hit(node.id):
             return

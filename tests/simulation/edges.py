@@ -1,4 +1,4 @@
-"""What the product reaches besides sockets and files: time, chance, threads. Replaced before it is imported."""
+"""Simulated time, randomness and threads; installed before the product is imported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EDGES = Edges()
 
 
 class Serial:
-    """A pool of threads that does one thing after the other."""
+    """A thread pool that runs one task after the other."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -110,7 +110,7 @@ def install_in_product() -> None:
 
 
 def _number_what_is_kept_in_sets() -> None:
-    """Neither by their addresses nor by the hash of a text, which both differ between runs."""
+    """Hash objects by number, because addresses and string hashes differ between runs."""
     from ottla.broker.partition import Partition
     from ottla.broker.requests.waiting import ByteWait
     from ottla.core.ids import TopicPartition

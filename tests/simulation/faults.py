@@ -1,4 +1,4 @@
-"""What goes wrong, by seed: a list of faults with their times, whatever comes of them."""
+"""Faults by seed: a list of faults with their times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .plans import Plan
 
 _MOST_STARTS: Final = 3
-"""Of a node in the end: one that does not start without faults does not start."""
+"""Timeout for a node to start at the end, without faults."""
 
 
 class Faults:
@@ -111,14 +111,14 @@ class Faults:
             await self._down(self._node(chance), chance, "cut the power of", power=True)
 
     async def _power_unsynced(self, chance: random.Random) -> None:
-        """What is not synced is safe only on several disks."""
+        """Unsynced data is safe only if it is on several disks."""
         node = self._node(chance)
         if node.id not in self._busy and node.is_alive and self.damage.may_hit(node.id):
             self.damage.hit(node.id)
             await self._down(node, chance, "cut the power of", power=True)
 
     async def _strand(self, chance: random.Random) -> None:
-        """Cut a node off, then kill it: it alone has what it wrote meanwhile."""
+        """Isolate a node, then kill it: only it has its last writes."""
         node = self._node(chance)
         if node.id in self._busy or not node.is_up:
             return
@@ -270,4 +270,4 @@ class Faults:
         self._is_rolling = False
 
     async def _breathe(self, chance: random.Random) -> None:
-        """Some time without anything new."""
+        """A pause without new faults."""

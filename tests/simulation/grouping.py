@@ -1,4 +1,4 @@
-"""Members of consumer groups, classic and KIP-848, and what they must not see."""
+"""Members of consumer groups, classic and KIP-848, and their invariants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RETRIABLE: Final = frozenset(
 
 
 class GroupLedger:
-    """Of one group: what was committed for sure, and what its members got."""
+    """The confirmed commits of one group, and the records of its members."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -83,7 +83,7 @@ class ClassicMember(Job):
 
 
 class ModernMember(Job):
-    """Heartbeats of KIP-848: whoever was let in, and was heard of in time, is not forgotten.
+    """KIP-848 heartbeats: a member that joined and sends heartbeats in time is never dropped.
 
     Now and then there is a new group, which all members join at the same moment.
     """
@@ -108,7 +108,7 @@ class ModernMember(Job):
             elif answer.error_code == ErrorCode.NONE:
                 epoch, heard_s = answer.member_epoch, began_s
                 if answer.assignment is not None:
-                    # What is taken away is given up at once.
+                    # Revoked partitions are released at once.
                     self._owned = tuple(
                         TopicPartitions(topic_id=each.topic_id, partitions=each.partitions)
                         for each in answer.assignment.topic_partitions

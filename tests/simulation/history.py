@@ -1,4 +1,4 @@
-"""One history: a cluster, its work and its faults, and what must not have come of them."""
+"""One history: a cluster, its load, its faults, and the final checks."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class HistoryRun:
         found = []
         for place in places(self.world.keeper.tree):
             wanted = {node for node in place.replicas if (*place.at, node) not in self.damage.broken}
-            # A move to a folder that cannot be used does not end.
+            # A reassignment to an unusable folder does not end.
             is_settled = not place.is_moving or len(wanted) < len(place.replicas)
             is_well = place.leader in up and wanted <= set(place.isr) and is_settled
             if not is_well and not self.damage.is_rightly_leaderless(place):

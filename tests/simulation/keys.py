@@ -1,4 +1,4 @@
-"""A compacted topic: of each key the last value stays, and a key that was deleted does not come back."""
+"""A compacted topic: the last value of each key is kept, and deleted keys do not reappear."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CONFIGS: Final = {
 _KEYS: Final = 6
 _DELETED_EVERY: Final = 5
 _COLD_EVERY: Final = 4
-"""These records are of keys that are written once, and maybe deleted later: nothing hides that one is lost."""
+"""This share of records has keys written only once, so that a lost one is noticed."""
 
 
 class KeyLedger:
-    """What was sent under each key, and the last that was acknowledged."""
+    """The values sent under each key, and the last acknowledged one."""
 
     def __init__(self) -> None:
         self.sent: dict[tuple[int, str], set[str | None]] = {}
@@ -71,7 +71,7 @@ def _key(number: int) -> tuple[str, bool]:
 
 
 class KeyWriter(Writer):
-    """Writes each of a few keys again and again, others once, and deletes one now and then."""
+    """Writes a few keys repeatedly, others once, and sometimes deletes one."""
 
     def __init__(self, world: World, name: str, host: str, told: Told, work: tuple[KeyLedger, float]) -> None:
         self.ledger, pace_s = work

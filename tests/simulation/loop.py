@@ -1,4 +1,4 @@
-"""An event loop on virtual time: nothing is waited for, the time of the next timer is simply now."""
+"""An event loop on virtual time: instead of waiting, the clock jumps to the next timer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .network import Network
 
 _TICK_S: Final = 2e-6
-"""What every callback takes, so that time goes on whatever runs."""
+"""The virtual duration of a callback, so that time always advances."""
 _MOST_CALLBACKS_PER_S: Final = 150_000
-"""More within a virtual second means that something turns in circles."""
+"""More callbacks within a virtual second mean a busy loop."""
 _THREAD_DELAY_S: Final = (0.00002, 0.002)
 
 
@@ -97,11 +97,11 @@ class SimTask(asyncio.Task[Any]):
 
 
 class Stuck(Exception):  # noqa: N818
-    """Nothing can happen any more, or the same happens all the time."""
+    """The history is deadlocked or in a busy loop."""
 
 
 class NeverEnds(KeyboardInterrupt):
-    """One callback runs and runs. Of this kind, because a task keeps every other exception to itself."""
+    """A callback does not return. A BaseException, because tasks swallow other exceptions."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -114,7 +114,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """Where all of it is written to, if anybody wants to see it."""
         self.ends_by_s = float("inf")
         self.graveyard: list[SimHandle] = []
-        """What dead parties would have done. Kept: what waits in it must not be told to clean up."""
+        """Callbacks of dead parties, kept so that their coroutines do not clean up."""
         self.slow_threads = 0.0
         self._chance = chance
         self._network = network
@@ -174,13 +174,13 @@ class SimLoop(asyncio.BaseEventLoop):
             self.call_exception_handler({"message": f"failed: {_name(handle)}", "exception": failed})
 
     def _take_due(self, ready: Any) -> None:
-        """Timers whose time has come; if nothing is ready, that of the next has."""
+        """Due timers; if nothing is ready, the clock jumps to the next one."""
         timers = self._timers
         if not ready:
             while timers and timers[0][2].is_cancelled:
                 heappop(timers)
             if not timers:
-                raise Stuck("nobody waits for anything")
+                raise Stuck("no timers are left")
             self.now_s = max(self.now_s, timers[0][0])
             if self.now_s > self.ends_by_s:
                 raise Stuck(f"the history does not end: {self._who_waits()}")
@@ -188,7 +188,7 @@ class SimLoop(asyncio.BaseEventLoop):
             ready.append(heappop(timers)[2])
 
     def _who_waits(self) -> list[str]:
-        """Those who are not nodes."""
+        """Waiting tasks that do not belong to nodes."""
         return [
             f"{task.get_name()} {task.get_coro().__qualname__} at {_place(task)}"  # type: ignore[union-attr]
             for task in asyncio.all_tasks(self)
@@ -231,7 +231,7 @@ class SimLoop(asyncio.BaseEventLoop):
     # Threads
 
     def run_in_executor(self, _executor: Any, what: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """In a worker of its own, somewhat later; the result is heard of somewhat later again."""
+        """Run in a separate worker after a delay; the result arrives after another delay."""
         done: asyncio.Future[Any] = self.create_future()
 
         def finish(result: Any, error: BaseException | None) -> None:
@@ -279,4 +279,4 @@ class SimLoop(asyncio.BaseEventLoop):
         raise AssertionError("there are no sockets")
 
     def _write_to_self(self) -> None:
-        """It is never asleep."""
+        """No-op: the loop never sleeps."""

@@ -1,4 +1,4 @@
-"""Planted bugs. Each must be found within a few seeds, or the simulator is worth nothing."""
+"""Planted bugs (mutants). Each must be found within a few seeds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Mutant(NamedTuple):
 
 
 def _hasty() -> None:
-    """A leader acknowledges before its followers have anything."""
+    """A leader acknowledges before replication."""
     from tests.cluster.checking.hasty import _at_once
 
     from ottla.broker.replication.roles import Leader
@@ -26,7 +26,7 @@ def _hasty() -> None:
 
 
 def _rash() -> None:
-    """A commit is answered before any other node has it."""
+    """A commit is acknowledged before it is replicated."""
     from tests.cluster.checking.rash import _at_once
 
     from ottla.broker.coordinators import transactions as transaction_coordinator
@@ -36,7 +36,7 @@ def _rash() -> None:
 
 
 def _forgetful() -> None:
-    """Of the partitions on other nodes, one is not told how its transaction ended."""
+    """One partition on another node does not get its end marker."""
     from tests.cluster.checking.forgetful import _all_but_one
 
     from ottla.broker.peers.transaction_requests import TransactionRequests
@@ -45,7 +45,7 @@ def _forgetful() -> None:
 
 
 def _lax() -> None:
-    """Whoever is there may lead, in sync or not."""
+    """Any available replica may lead, in sync or not."""
     from ottla.cluster import decisions, election
 
     settle = election.settle
@@ -60,7 +60,7 @@ def _lax() -> None:
 
 
 def _stubborn() -> None:
-    """A follower keeps what its new leader does not have."""
+    """A follower does not truncate records that its new leader lacks."""
     from ottla.broker.replication import copying
 
     copying.truncate_to = lambda _log, _offset: None  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ def _unflushed() -> None:
 
 
 def _repeating() -> None:
-    """A batch that was sent again is stored again."""
+    """A duplicate batch is stored again."""
     from ottla.storage.producers.state import ProducerStates
 
     check = ProducerStates.check
@@ -101,7 +101,7 @@ def _unwritten() -> None:
 
 
 def _generous() -> None:
-    """Now and then a record that was accepted is delivered again."""
+    """Sometimes an accepted record is delivered again."""
     from ottla.share import partition
     from ottla.share.fates import Acknowledgement, fate
 

@@ -121,7 +121,7 @@ class Network:
     # What faults do
 
     def forget(self, party: Party, *, tells_others: bool) -> None:
-        """Its process is gone; whether the others' connections are reset by its machine."""
+        """The process died; `resets` says whether its machine resets connections."""
         for key, server in list(self._servers.items()):
             if server.party is party and tells_others:
                 del self._servers[key]
@@ -141,7 +141,7 @@ class Network:
         self._transports.pop(transport, None)
 
     def reset_leftovers(self, host: str) -> None:
-        """A machine is up again, and knows nothing of connections of old."""
+        """A rebooted machine resets old connections."""
         for transport in list(self._transports):
             if transport.peername[0] == host and transport.peer.party.is_dead:
                 transport.lose_soon(ConnectionResetError(104, "reset"))
@@ -212,7 +212,7 @@ class Sockets:
 
 
 class Transport(asyncio.Transport):
-    """One end. What it writes arrives at the other end in order, some time later, if it arrives."""
+    """One end of a connection. Its writes arrive at the other end in order, after a delay, unless lost."""
 
     peer: Transport
 
@@ -235,7 +235,7 @@ class Transport(asyncio.Transport):
         self._in = network.link(peername[0], sockname[0])
         self._protocol: Any = None
         self._arriving: deque[bytes | None] = deque()
-        """From the peer: what was not given to the protocol yet; None is its end."""
+        """Data from the peer not yet given to the protocol; None is the end."""
         self._arrives_at: deque[float] = deque()
         self._last_arrival = 0.0
         self._sent_s = 0.0
@@ -321,7 +321,7 @@ class Transport(asyncio.Transport):
             self._loop.call_at(max(self._arrives_at[0], self._loop.now_s), self._arrive, context=_NOBODYS)
 
     def _arrive(self) -> None:
-        """In nobody's context: a network does not stop with a process."""
+        """In the context of no party: the network does not stop with a process."""
         self._is_coming = False
         if self._in.is_cut:
             self._in.stalled.append(self)
@@ -385,7 +385,7 @@ class Transport(asyncio.Transport):
         )
 
     def break_off(self) -> None:
-        """Both ends hear of it, and what was under way is lost."""
+        """Break the connection: both ends are notified, and data in flight is lost."""
         for end in (self, self.peer):
             end._arriving.clear()
             end._arrives_at.clear()

@@ -1,4 +1,4 @@
-"""Who takes part in a history: nodes and clients. What runs for a party runs in its context."""
+"""Parties of a history: nodes and clients. Their code runs in their context."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Party:
         self.is_dead = False
         self.is_paused = False
         self.is_silent = False
-        """Dead with its machine: nobody is told."""
+        """Dead with its machine: peers are not notified."""
         self.held: list[SimHandle] = []
         self.wall_offset_ms = 0
         """How far its wall clock is off."""

@@ -1,4 +1,4 @@
-"""Who holds and who leads what, as the catalog has it; and which replicas are known to be damaged."""
+"""Replicas and leaders according to the catalog, and known damaged replicas."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def places(tree: Tree) -> Iterator[Place]:
 
 
 class Damage:
-    """Which disks lack what was on them."""
+    """Tracks disks that lost data."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -63,7 +63,7 @@ class Damage:
         """Nodes with changed bits on their disks, until these are replaced."""
 
     def _settle(self) -> None:
-        """Who is in sync again everywhere has everything again."""
+        """A node that is in sync everywhere has all data again."""
         for node in sorted(self._lacking):
             held = [place for place in places(self._tree) if node in place.replicas]
             if all(node in place.isr and len(place.isr) > 1 for place in held):
@@ -84,12 +84,12 @@ class Damage:
         self._ever_hit.add(node)
 
     def is_rightly_leaderless(self, place: Place) -> bool:
-        """Only nodes were in sync that have lost their records since."""
+        """Whether all in-sync replicas have lost their records, so that no leader is correct."""
         return place.leader == NO_NODE and self._ever_hit.issuperset(place.isr)
 
 
 class LeaderWatch:
-    """Two leaders in one epoch are found when the catalog is told of the second."""
+    """Detects two leaders in one epoch when the second is written to the catalog."""
 
     def __init__(self) -> None:
         self.found: list[str] = []

@@ -1,4 +1,4 @@
-"""What is to happen, by seed: the cluster, its work, and a list of faults and actions with their times."""
+"""The plan of a history by seed: the cluster, its load, and faults and actions with their times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Event:
     at_s: float
     kind: str
     seed: int
-    """Of its own chance: who is hit, and for how long."""
+    """Seed of its random choices: target and duration."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:
     chance = random.Random(seed)
     drawn = chance.choice(list(PROFILES))
     profile = profile or drawn
-    # Each history has faults of its own liking.
+    # Each history prefers different faults.
     weights = {kind: weight * chance.choice((0.2, 1, 1, 3)) for kind, weight in (PROFILES | UNSAFE)[profile].items()}
     pace_s = chance.choice((0.03, 0.06, 0.12))
     at_s = 1.0

@@ -29,7 +29,7 @@ _MOST_CPU_S: Final = 60
 
 
 def run_history(plan: Plan, *, shows_log: bool = False, dump: Path | None = None) -> Outcome:
-    """In this process, which is of no use afterwards."""
+    """Run in this process, which cannot be used afterwards."""
     from . import disk
     from .history import HistoryRun
 
@@ -67,7 +67,7 @@ class _Formatter(logging.Formatter):
 
 
 class Child:
-    """A fork that runs one history, and tells what came of it through a pipe."""
+    """A fork that runs one history, and reports the result through a pipe."""
 
     def __init__(self, plan: Plan, dump: Path | None = None) -> None:
         self.plan = plan

@@ -1,4 +1,4 @@
-"""What a history has for work, by its profile, and what must hold in the end."""
+"""The load of a history by profile, and its final checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of a share group: what was accepted never comes back, and what was not comes to somebody."""
+"""Members of a share group: accepted records are never redelivered, and the others are delivered eventually."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WAIT_MS: Final = 300
 
 
 class ShareLedger:
-    """Of one group: which records are done with, and which may be."""
+    """The settled and possibly settled records of one group."""
 
     def __init__(self) -> None:
         self.done: dict[tuple[int, int], float] = {}
@@ -179,7 +179,7 @@ class ShareMember(Job):
 
 
 async def drain(ledger: ShareLedger, told: Told, for_s: float) -> None:
-    """Until every record is done with, or nobody hopes any more."""
+    """Wait until every record is settled, or the timeout."""
     for _ in range(int(for_s / 0.2)):
         if not ledger.missing(told):
             return

@@ -1,4 +1,4 @@
-"""The shortest story: faults are left out for as long as what is left still goes wrong."""
+"""Shrinking: remove faults as long as the history still fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def kinds_of(outcome: Outcome | str) -> set[str]:
-    """Of what went wrong: the same story is one that goes wrong in the same way."""
+    """Kinds of violations: a shrunk history must fail in the same way."""
     return {"broke"} if isinstance(outcome, str) else {each.split(":")[0] for each in outcome.violations}
 
 

@@ -15,21 +15,21 @@ _ROOT = Path(__file__).parents[2]
 
 
 def simulate(*options: str) -> subprocess.CompletedProcess[str]:
-    """In a separate process: its time, its chance and its files are not the tests'."""
+    """Run in a separate process, with its own time, randomness and files."""
     command = [sys.executable, "-m", "tests.simulation", *options]
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False, env={**os.environ})  # noqa: S603
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", [0, 10_000])
-def test_no_short_history_of_faults_breaks_a_promise(first: int) -> None:
+def test_no_short_history_has_a_violation(first: int) -> None:
     ended = simulate("--first", str(first), "--histories", "100", "--events", "15")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.timeout(300)
-def test_no_long_history_of_faults_breaks_a_promise() -> None:
+def test_no_long_history_has_a_violation() -> None:
     ended = simulate("--first", "20000", "--histories", "8", "--events", "120")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -44,7 +44,7 @@ def test_a_planted_bug_is_found_within_twenty_seeds(mutant: str) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_history_that_broke_a_promise_once_does_not_any_more() -> None:
+def test_histories_that_once_failed_pass() -> None:
     """What each of them found is in docs/simulation.md."""
     plans = sorted(str(path) for path in Path(__file__).with_name("once").glob("*.json"))
     ended = simulate("--plan", *plans)

@@ -31,7 +31,7 @@ class CommittedReader(Reader):
 
 
 class Worker(Job):
-    """A transactional id, and whoever goes by it: at times somebody new, while the one before has left things open."""
+    """A transactional id and its producers: sometimes a new one takes over while a transaction is open."""
 
     def __init__(self, world: World, name: str, host: str, told: Told, chance: random.Random) -> None:
         super().__init__(world, name, host)
@@ -91,7 +91,7 @@ class Worker(Job):
             await producer.send_offsets(GroupProgress(f"g-{self.name}", {at: Committed(moved_to)}))
 
     async def settle(self, client: Client) -> None:
-        """Whoever comes next finds everything decided."""
+        """Decide the open transaction for the next producer."""
         with suppress(ClientError):
             producer: Any = client.producer(transactional_id=self.name, transaction_timeout_ms=_TIMEOUT_MS)
             async with producer:

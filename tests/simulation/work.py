@@ -1,4 +1,4 @@
-"""Clients that write and read all the time, and what they are told."""
+"""Clients that write and read continuously, and the responses they get."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Told:
 
 
 class Job:
-    """Something that a client does until it is told to end; in a separate process, which faults may hit."""
+    """A job of a client until stopped; in a separate party, which faults may hit."""
 
     def __init__(self, world: World, name: str, host: str) -> None:
         self.world = world

@@ -48,7 +48,7 @@ def spark() -> "Iterator[SparkSession]":
 
 
 class Cluster:
-    """A broker, and the short ways to it that these tests need."""
+    """A broker with shortcuts for these tests."""
 
     def __init__(self, broker: "EmbeddedBroker | EphemeralBroker", folder: Path) -> None:
         self.broker = broker
@@ -92,7 +92,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., Any]:
-    """Run a stream to the end of what there is, on a checkpoint of the test's own."""
+    """Run a stream to the current end, with the test's checkpoint."""
 
     def run_to_the_end(frame: "DataFrame", sink: str = "parquet", **options: object) -> Any:
         writer = frame.writeStream.format(sink).option("checkpointLocation", str(tmp_path / "checkpoint"))

@@ -40,7 +40,7 @@ def numbers(frame: "DataFrame") -> list[int]:
 
 @pytest.fixture
 def topic(cluster: Cluster, tmp_path: Path) -> str:
-    """Of 300 records 100 are in the archive alone, 100 in both, and 100 in the topic alone."""
+    """300 records: 100 only in the archive, 100 in both, 100 only in the topic."""
     name = cluster.topic(partitions=2)
     with Producer(cluster.servers) as producer:
         for number in range(100):
@@ -62,7 +62,7 @@ def test_history_and_live_log_are_one_frame(
     assert frame.where("offset < 50").count() == 100
 
 
-def test_rows_of_the_archive_are_those_of_the_topic(spark: "SparkSession", cluster: Cluster, tmp_path: Path) -> None:
+def test_rows_of_the_archive_equal_those_of_the_topic(spark: "SparkSession", cluster: Cluster, tmp_path: Path) -> None:
     name = cluster.topic(partitions=1)
     with Producer(cluster.servers, compression="lz4") as producer:
         for number in range(50):
@@ -95,7 +95,7 @@ def test_bounds_reach_into_the_archive(spark: "SparkSession", cluster: Cluster, 
     assert only.count() == 300
 
 
-def test_a_stream_begins_in_the_archive_and_goes_on_in_the_topic(
+def test_a_stream_starts_in_the_archive_and_continues_in_the_topic(
     spark: "SparkSession", cluster: Cluster, topic: str, tmp_path: Path, run: Callable[..., Any]
 ) -> None:
     stream = cluster.reader(
@@ -110,7 +110,7 @@ def test_a_stream_begins_in_the_archive_and_goes_on_in_the_topic(
     assert numbers(spark.read.parquet(str(tmp_path / "table"))) == list(range(300))
 
 
-def test_what_neither_has_is_named(spark: "SparkSession", cluster: Cluster, topic: str, tmp_path: Path) -> None:
+def test_offsets_in_neither_are_named(spark: "SparkSession", cluster: Cluster, topic: str, tmp_path: Path) -> None:
     with Admin(cluster.servers) as admin:
         ends = admin.latest_offsets([TopicPartition(topic, 0)])
         admin.delete_records({TopicPartition(topic, 0): ends[TopicPartition(topic, 0)].offset})
@@ -169,12 +169,12 @@ def test_a_task_finds_files_that_were_merged_after_it_was_planned(cluster: Clust
         list(archived_rows(past, options, RowMaker(at, schema)))
 
 
-def test_the_archive_of_a_topic_that_is_gone_is_not_read_as_the_new_ones(
+def test_the_archive_of_a_deleted_topic_is_not_used_for_its_re_creation(
     spark: "SparkSession", cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
     with Admin(cluster.servers) as admin:
         admin.delete_topic(topic)
         admin.create_topic(topic, partitions=2)
     cluster.write(topic, range(500))
-    with pytest.raises(Exception, match="was deleted and made again"):
+    with pytest.raises(Exception, match="was deleted and re-created"):
         cluster.read(spark, topic, archive=tmp_path / "archive").count()

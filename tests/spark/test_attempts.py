@@ -1,4 +1,4 @@
-"""The names under which a task writes."""
+"""Producer ids and epochs of tasks."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from ottla.spark.writer.attempts import MOST_ATTEMPTS, Attempt
 FIRST = Attempt("query", "run", 7, 3, 0)
 
 
-def test_a_repeated_task_goes_by_the_same_producer_id_and_other_tasks_by_others() -> None:
+def test_a_repeated_task_has_the_same_producer_id_and_other_tasks_have_others() -> None:
     assert replace(FIRST, run_id="another", number=2).producer_id == FIRST.producer_id
     assert replace(FIRST, batch_id=8).producer_id == FIRST.producer_id
     assert len({FIRST.producer_id, replace(FIRST, task=4).producer_id, replace(FIRST, query_id="q").producer_id}) == 3
@@ -22,7 +22,7 @@ def test_epochs_rise_with_micro_batches_and_attempts_and_never_run_out() -> None
     assert replace(FIRST, batch_id=4096).producer_id != FIRST.producer_id
 
 
-def test_an_attempt_is_newer_than_all_that_were_found_and_all_before_it_in_this_run() -> None:
+def test_an_attempts_epoch_is_higher_than_all_earlier_ones() -> None:
     assert FIRST.epoch_after(None) == FIRST.first_epoch + 1
     assert FIRST.epoch_after(FIRST.first_epoch + 3) == FIRST.first_epoch + 4
     assert replace(FIRST, number=4).epoch_after(FIRST.first_epoch) == FIRST.first_epoch + 5

@@ -87,7 +87,7 @@ def test_only_the_columns_of_a_given_schema_are_read(spark: "SparkSession", clus
         ({"startingTimestamp": THE_START_MS + 99, "startingOffsetsByTimestampStrategy": "latest"}, {}),
     ],
 )
-def test_offsets_and_times_bound_what_is_read(
+def test_reads_are_bounded_by_offsets_and_times(
     spark: "SparkSession", cluster: Cluster, topic: str, options: dict[str, Any], expected: dict[int, Any]
 ) -> None:
     given = {name: _with_topic(str(value), topic) for name, value in options.items()}
@@ -114,7 +114,7 @@ def test_topics_are_read_by_pattern_and_partitions_by_assignment(
     assert places(assigned) == [(1, offset) for offset in range(10)]
 
 
-def test_filters_are_pushed_down_to_offset_ranges_if_that_is_asked_for(
+def test_filters_are_pushed_down_to_offset_ranges_on_request(
     spark: "SparkSession", cluster: Cluster, topic: str
 ) -> None:
     def everything(**options: object) -> "DataFrame":
@@ -134,7 +134,7 @@ def test_filters_are_pushed_down_to_offset_ranges_if_that_is_asked_for(
 def test_a_frame_that_is_filtered_in_two_ways_is_read_whole(
     spark: "SparkSession", cluster: Cluster, topic: str
 ) -> None:
-    # What Spark pushes down for one use of a frame it applies to the others, so nothing is taken unless asked for.
+    # Spark applies filters pushed down for one use of a frame to the others, so push-down is opt-in.
     frame = cluster.read(spark, topic)
     few = frame.where("offset < 2")
 
@@ -162,11 +162,11 @@ def test_a_partition_is_split_among_as_many_tasks_as_asked_for(
     assert len(places(frame)) == len(set(places(frame))) == 20
 
 
-def test_an_empty_topic_is_no_rows(spark: "SparkSession", cluster: Cluster) -> None:
+def test_an_empty_topic_has_no_rows(spark: "SparkSession", cluster: Cluster) -> None:
     assert cluster.read(spark, cluster.topic(partitions=3)).count() == 0
 
 
-def test_offsets_that_are_gone_stop_a_read_or_are_passed_over(spark: "SparkSession", cluster: Cluster) -> None:
+def test_deleted_offsets_stop_a_read_or_are_skipped(spark: "SparkSession", cluster: Cluster) -> None:
     topic = cluster.topic()
     cluster.write(topic, range(10))
     with Admin(cluster.servers) as admin:
@@ -180,14 +180,14 @@ def test_offsets_that_are_gone_stop_a_read_or_are_passed_over(spark: "SparkSessi
         cluster.read(spark, topic, endingOffsets=json.dumps({topic: {"0": 20}})).count()
 
 
-def test_a_topic_that_is_not_there_is_named(spark: "SparkSession", cluster: Cluster) -> None:
+def test_a_missing_topic_is_named(spark: "SparkSession", cluster: Cluster) -> None:
     with pytest.raises(Exception, match=r"no-such-topic.*UNKNOWN_TOPIC_OR_PARTITION"):
         cluster.read(spark, "no-such-topic").count()
     with pytest.raises(Exception, match="holds no topic no-such-topic"):
         cluster.read(spark, "no-such-topic", path=cluster.folder).count()
 
 
-def test_a_folder_is_scanned_without_a_broker_and_without_what_is_not_whole(
+def test_a_folder_is_scanned_without_a_broker_up_to_incomplete_batches(
     spark: "SparkSession", cluster: Cluster, tmp_path: Path
 ) -> None:
     topic = cluster.topic(partitions=2, **{"segment.bytes": str(1 << 20)})
@@ -206,7 +206,7 @@ def test_a_folder_is_scanned_without_a_broker_and_without_what_is_not_whole(
     assert sorted(map(tuple, frame.collect())) == expected
 
 
-def test_a_damaged_batch_is_told_from_one_that_is_being_written(
+def test_a_damaged_batch_is_distinguished_from_an_incomplete_one(
     spark: "SparkSession", cluster: Cluster, tmp_path: Path
 ) -> None:
     topic = cluster.topic()
@@ -221,5 +221,5 @@ def test_a_damaged_batch_is_told_from_one_that_is_being_written(
     assert frame.load().count() == 2
     content[65] ^= 0xFF
     log.write_bytes(content)
-    with pytest.raises(Exception, match="the batch at position 0 is damaged, and those behind it are not"):
+    with pytest.raises(Exception, match="the batch at position 0 is damaged, and later ones are intact"):
         frame.load().count()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_every_event_is_where_it_belongs_at_the_end(spark: "SparkSession", tmp_path: Path) -> None:
+def test_every_event_is_in_its_table_at_the_end(spark: "SparkSession", tmp_path: Path) -> None:
     assert spark.version
     said: list[str] = []
     plan = Plan(

@@ -1,4 +1,4 @@
-"""What docs/spark.md shows works as it stands."""
+"""The examples in docs/spark.md work."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A driver of Spark is killed between two commits of a micro-batch or a batch write, and the next one goes on."""
+"""Kill a Spark driver between two commits of a micro-batch or batch write, and continue with the next one."""
 
 import contextlib
 import os
@@ -76,7 +76,7 @@ def kill_between_two_commits(broker: EphemeralBroker, driver: str, name: str) ->
 
 
 @ON_LINUX
-def test_what_was_half_committed_when_the_driver_was_killed_is_committed_and_not_written_again(
+def test_a_half_committed_micro_batch_is_completed_after_a_driver_kill_and_not_repeated(
     spark: "SparkSession", broker: EphemeralBroker, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     cluster = Cluster(broker, tmp_path)
@@ -92,7 +92,7 @@ def test_what_was_half_committed_when_the_driver_was_killed_is_committed_and_not
 
 
 @ON_LINUX
-def test_a_batch_write_whose_driver_was_killed_while_it_committed_is_finished_by_the_next_call_with_its_id(
+def test_a_half_committed_batch_write_is_completed_by_the_next_call_with_its_write_id(
     spark: "SparkSession", broker: EphemeralBroker, tmp_path: Path
 ) -> None:
     cluster = Cluster(broker, tmp_path)

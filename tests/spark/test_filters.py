@@ -1,4 +1,4 @@
-"""Filters of a query, as far as they say where not to read."""
+"""Filters of a query that limit the read range."""
 
 from datetime import UTC, datetime
 
@@ -56,12 +56,12 @@ def test_offsets_narrow_a_range(filters: list[object], expected: tuple[int, int]
     assert (narrowed.start, narrowed.end) == expected
 
 
-def test_a_time_says_where_to_begin_and_never_where_to_stop() -> None:
+def test_a_timestamp_limits_the_start_but_not_the_end() -> None:
     noon = datetime(2026, 1, 1, 12, 0, 0, 999, tzinfo=UTC)
 
     assert wanted_by([GreaterThan(TIMESTAMP, noon)]).from_time_ms == 1767268800000
     assert wanted_by([LessThan(TIMESTAMP, noon)]) == Wanted()
 
 
-def test_what_is_not_understood_changes_nothing() -> None:
+def test_unsupported_filters_are_ignored() -> None:
     assert wanted_by([EqualTo(("value",), b"x"), GreaterThan(("key",), 3)]) == Wanted()

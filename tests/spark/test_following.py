@@ -1,4 +1,4 @@
-"""Partitions that come and go while a query runs."""
+"""Partitions added and removed while a query runs."""
 
 from dataclasses import dataclass, field
 
@@ -50,17 +50,17 @@ def test_a_partition_that_is_added_and_has_lost_records_already_is_a_loss() -> N
         query.look({A0: 5})
 
 
-def test_a_topic_that_is_made_again_is_told_apart_by_its_id() -> None:
+def test_a_re_created_topic_is_detected_by_its_id() -> None:
     cluster = FakeCluster({A0: OLD})
     query = following(cluster)
     query.look({A0: 5})
     cluster.there[A0] = NEW
 
-    with pytest.raises(DataLoss, match=r"a was deleted and made again; the offsets up to 5 of a-0 .*failOnDataLoss"):
+    with pytest.raises(DataLoss, match=r"a was deleted and re-created; the offsets up to 5 of a-0 .*failOnDataLoss"):
         query.look({A0: 5})
 
 
-def test_a_topic_that_is_made_again_is_read_from_its_beginning_if_loss_is_allowed() -> None:
+def test_a_re_created_topic_is_read_from_the_beginning_if_loss_is_allowed() -> None:
     cluster = FakeCluster({A0: OLD})
     query = following(cluster, is_strict=False)
     query.look({A0: 5})
@@ -73,7 +73,7 @@ def test_a_topic_that_is_made_again_is_read_from_its_beginning_if_loss_is_allowe
     assert query.starts({A0: 9}) == {A0: 9}
 
 
-def test_a_topic_without_an_id_is_taken_for_the_same() -> None:
+def test_a_topic_without_an_id_counts_as_the_same() -> None:
     cluster = FakeCluster({A0: bytes(16)})
     query = following(cluster)
     query.look({A0: 5})
@@ -82,9 +82,9 @@ def test_a_topic_without_an_id_is_taken_for_the_same() -> None:
     assert query.starts({A0: 5}) == {A0: 5}
 
 
-def test_a_partition_that_is_gone_is_a_loss_or_left_out() -> None:
+def test_a_removed_partition_is_a_data_loss_or_skipped() -> None:
     cluster = FakeCluster({A0: OLD})
 
-    with pytest.raises(DataLoss, match=r"a-1 \(read up to offset 7\) were read before and are not there any more"):
+    with pytest.raises(DataLoss, match=r"a-1 \(read up to offset 7\) were read before and no longer exist"):
         following(cluster).look({A0: 5, A1: 7})
     assert following(cluster, is_strict=False).look({A0: 5, A1: 7}) == {A0: OLD}

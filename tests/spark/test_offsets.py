@@ -1,4 +1,4 @@
-"""Offsets in the connector's JSON, and what a user says about where to begin."""
+"""Offsets in the connector's JSON, and starting offsets."""
 
 import json
 
@@ -23,7 +23,7 @@ def test_a_users_offsets_may_be_the_beginning_and_the_end() -> None:
 
 
 @pytest.mark.parametrize("text", ["earlyest", "[1]", '{"a":5}', '{"a":{"x":1}}', '{"a":{"0":"1"}}', '{"a":{"0":true}}'])
-def test_what_is_no_offsets_is_refused_with_the_option_and_an_example(text: str) -> None:
+def test_invalid_offsets_are_refused_with_the_option_and_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match=r'startingOffsets must be JSON like \{"orders"'):
         parse_offsets(text, "startingOffsets")
 
@@ -34,7 +34,7 @@ def test_partitions_are_given_by_topic() -> None:
         parse_partitions('{"a":"x"}', "assign")
 
 
-def test_a_bound_for_all_partitions_holds_for_each() -> None:
+def test_a_bound_for_all_partitions_applies_to_each() -> None:
     assert Bound("startingOffsets", everywhere=EARLIEST).wanted({A0, A1}) == {A0: EARLIEST, A1: EARLIEST}
 
 

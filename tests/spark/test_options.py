@@ -1,4 +1,4 @@
-"""The connector's options: what they mean, and what is refused in which words."""
+"""The connector's options: meaning and errors."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_topics_are_chosen_by_name_pattern_or_partition() -> None:
         ({"startingOffsetsByTimestampStrategy": "guess"}, "must be error or latest, got 'guess'"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_option_named(options: dict[str, str], reason: str) -> None:
+def test_an_invalid_value_is_refused_with_the_option_named(options: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         batch(**options)
 
@@ -75,7 +75,7 @@ def test_a_stream_has_no_end_and_no_folder() -> None:
         stream(path="/somewhere")
 
 
-def test_a_pattern_that_is_none_is_refused() -> None:
+def test_an_invalid_pattern_is_refused() -> None:
     with pytest.raises(ConfigError, match="not a valid regular expression"):
         parse_source({**SERVERS, "subscribePattern": "("}, is_stream=False)
 
@@ -87,7 +87,7 @@ def test_delays_are_given_with_their_unit(text: str, expected: int) -> None:
     assert stream(maxTriggerDelay=text).max_trigger_delay_ms == expected
 
 
-def test_security_is_the_connectors_own() -> None:
+def test_security_options_are_those_of_the_connector() -> None:
     jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="ann" password="s\\"ecret";'
     kafka = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": jaas}
 
@@ -111,7 +111,7 @@ def test_security_is_the_connectors_own() -> None:
         ({"auto.offset.reset": "latest"}, "kafka.auto.offset.reset cannot be set: set startingOffsets instead"),
     ],
 )
-def test_security_that_cannot_be_is_refused(kafka: dict[str, str], reason: str) -> None:
+def test_invalid_security_options_are_refused(kafka: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         client_options(kafka)
 

@@ -1,4 +1,4 @@
-"""How much goes into a micro-batch, and how it is split among tasks."""
+"""The size of micro-batches, and their split into tasks."""
 
 import pytest
 from hypothesis import given
@@ -74,5 +74,5 @@ def test_a_limited_micro_batch_takes_of_each_partition_in_proportion() -> None:
 
 
 @pytest.mark.parametrize(("least", "expected"), [(30, True), (31, False)])
-def test_whether_there_is_enough_is_counted_over_all_partitions(least: int, expected: bool) -> None:  # noqa: FBT001
+def test_min_offsets_per_trigger_counts_all_partitions(least: int, expected: bool) -> None:  # noqa: FBT001
     assert is_enough({A0: 0, A1: 10}, {A0: 10, A1: 30}, least) is expected

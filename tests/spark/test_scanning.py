@@ -74,7 +74,7 @@ def test_times_are_found_to_the_record(folder: Path) -> None:
         scan(options(folder, startingTimestamp="9999"))
 
 
-def test_what_not_all_replicas_have_is_left_out(folder: Path) -> None:
+def test_records_above_the_high_watermark_are_left_out(folder: Path) -> None:
     watermarks = folder / "replication-offset-checkpoint"
     watermarks.write_text("0\n1\nt 0 1990\n")
     try:
@@ -86,11 +86,11 @@ def test_what_not_all_replicas_have_is_left_out(folder: Path) -> None:
 
 
 class OnPurpose(Exception):
-    """Ends a transaction so that it is aborted."""
+    """Raised to abort a transaction."""
 
 
 def write_transactions(servers: str, stack: ExitStack) -> None:
-    """Those of three producers in each other's midst, and others' records between them. The last ones stay open."""
+    """Interleaved transactions of three producers, with other records in between. The last ones stay open."""
     chance = random.Random(3)
     plain = stack.enter_context(Producer(servers))
     producers = [stack.enter_context(Producer(servers, transactional_id=f"{each}")) for each in range(3)]
@@ -123,7 +123,7 @@ def consumed(servers: str, isolation: str) -> list[int]:
     return offsets
 
 
-def test_a_scan_leaves_out_what_a_consumer_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_filters_like_a_consumer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanning, "_PIECE_BYTES", 200_000)
     with EmbeddedBroker(tmp_path / "data") as broker, ExitStack() as stack:
         servers = broker.bootstrap_servers
@@ -135,7 +135,7 @@ def test_a_scan_leaves_out_what_a_consumer_does(tmp_path: Path, monkeypatch: pyt
             assert scan(given) == consumed(servers, isolation)
         assert len(consumed(servers, "read_committed")) < len(consumed(servers, "read_uncommitted")) == 200
 
-        # What is not settled yet is behind the end.
+        # Undecided records are beyond the end.
         last = consumed(servers, "read_uncommitted")[-1]
         bounds = {"endingOffsets": json.dumps({"t": {"0": last + 1}}), "kafka.isolation.level": "read_committed"}
         with pytest.raises(DataLoss, match=f"t-0: offset {last} is past the end, which is"):

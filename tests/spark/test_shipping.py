@@ -1,4 +1,4 @@
-"""What is carried to the workers of a cluster is all that a task imports."""
+"""The package shipped to workers has everything that a task imports."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ot
 from ottla.spark.environment.shipping import archives
 
 
-def test_what_is_carried_can_be_imported_from_where_it_is_unpacked(tmp_path: Path) -> None:
+def test_the_shipped_package_can_be_imported(tmp_path: Path) -> None:
     for archive in archives():
         path, _, name = archive.partition("#")
         with zipfile.ZipFile(path) as packed:

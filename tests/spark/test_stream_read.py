@@ -37,7 +37,7 @@ def group_offsets(spark: "SparkSession", cluster: Cluster, group: str) -> dict[T
         return {at: committed.offset for at, committed in admin.group_offsets(group).items()}
 
 
-def test_what_there_is_comes_in_micro_batches_of_limited_size_and_shows_in_the_group(
+def test_existing_records_are_read_in_limited_micro_batches_and_shown_as_a_group(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     topic = cluster.topic(partitions=2)
@@ -56,7 +56,7 @@ def test_what_there_is_comes_in_micro_batches_of_limited_size_and_shows_in_the_g
     assert group_offsets(spark, cluster, f"of-{topic}") == ends
 
 
-def test_a_stream_from_the_latest_offsets_has_one_beginning_however_often_spark_asks(cluster: Cluster) -> None:
+def test_a_stream_from_latest_has_one_start_however_often_spark_asks(cluster: Cluster) -> None:
     topic = cluster.topic()
     options = {"kafka.bootstrap.servers": cluster.servers, "subscribe": topic, "startingOffsets": "latest"}
     reader = OttlaDataSource(options).streamReader(spark_schema(with_headers=False))
@@ -78,7 +78,7 @@ def test_small_partitions_of_a_micro_batch_are_read_by_one_task(cluster: Cluster
     assert [(row["partition"], row["offset"]) for row in rows] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
 
 
-def test_a_query_goes_on_where_its_checkpoint_is_and_reads_partitions_that_were_added(
+def test_a_query_continues_at_its_checkpoint_and_reads_added_partitions(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     topic = cluster.topic()
@@ -94,7 +94,7 @@ def test_a_query_goes_on_where_its_checkpoint_is_and_reads_partitions_that_were_
     assert table(spark, tmp_path) == list(range(20))
 
 
-def test_the_listener_tells_the_group_of_the_querys_name_of_every_micro_batch(
+def test_the_listener_commits_every_micro_batch_to_the_group_named_after_the_query(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any]
 ) -> None:
     topic = cluster.topic()
@@ -105,7 +105,7 @@ def test_the_listener_tells_the_group_of_the_querys_name_of_every_micro_batch(
     assert group_offsets(spark, cluster, "nightly") == {TopicPartition(topic, 0): 10}
 
 
-def test_the_group_is_told_of_a_stream_that_is_joined_with_a_table(
+def test_a_stream_joined_with_a_table_commits_to_its_group(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any]
 ) -> None:
     topic = cluster.topic()
@@ -118,7 +118,7 @@ def test_the_group_is_told_of_a_stream_that_is_joined_with_a_table(
     assert group_offsets(spark, cluster, "joined") == {TopicPartition(topic, 0): 10}
 
 
-def test_offsets_that_aged_out_stop_a_stream_or_are_passed_over(
+def test_expired_offsets_stop_a_stream_or_are_skipped(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     topic = cluster.topic()
@@ -135,9 +135,7 @@ def test_offsets_that_aged_out_stop_a_stream_or_are_passed_over(
     assert table(spark, tmp_path) == [*range(10), *range(15, 20)]
 
 
-def test_a_partition_that_is_gone_stops_a_stream(
-    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any]
-) -> None:
+def test_a_removed_partition_stops_a_stream(spark: "SparkSession", cluster: Cluster, run: Callable[..., Any]) -> None:
     topic = cluster.topic()
     cluster.write(topic, range(3))
     run(stream(cluster, spark, topic))
@@ -148,7 +146,7 @@ def test_a_partition_that_is_gone_stops_a_stream(
         run(stream(cluster, spark, topic))
 
 
-def test_a_stream_outlives_a_restart_of_its_broker(
+def test_a_stream_survives_a_broker_restart(
     spark: "SparkSession", tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("restarted")

@@ -1,4 +1,4 @@
-"""Writes in transactions, step by step and without a session of Spark's: what shows when something stops halfway."""
+"""Transactional writes step by step, without Spark: visibility after interruptions."""
 
 import itertools
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def broker() -> Iterator[EphemeralBroker]:
 
 
 class Sink:
-    """A query's sink, of which each test has one."""
+    """A query's sink."""
 
     def __init__(self, broker: EphemeralBroker, **given: str) -> None:
         self.topic = f"sink-{next(_names)}"
@@ -64,7 +64,7 @@ class Sink:
         self.call(driver.abort_micro_batch(batch, prepared))
 
     def commit_one(self, written: Written) -> None:
-        """As far as a driver comes that dies after this one."""
+        """Commit as far as a driver that dies after this transaction."""
         assert written.prepared is not None
         self.call(TransactionEnds(link_to(self.options.kafka).client.router, self.query).commit(written.prepared))
 
@@ -72,13 +72,13 @@ class Sink:
         return link_to(self.options.kafka).call(work)  # type: ignore[arg-type]
 
     def decide(self, *written: Written, batch: int = 0) -> None:
-        """As far as a driver comes that dies before it commits anything."""
+        """Decide like a driver that dies before it commits anything."""
         prepared = tuple(each.prepared for each in written if each.prepared is not None)
         admin = link_to(self.options.kafka).client.admin
         self.call(decisions.write_decision(admin, self.query, decisions.Decision(batch, len(written), prepared)))
 
     def visible(self, isolation: str = "read_committed") -> list[str]:
-        """What readers see; to the end of what is decided."""
+        """Values visible to readers, up to the last decided transaction."""
         options = {"auto_offset_reset": "earliest", "isolation_level": isolation}
         with Consumer(self._servers, [self.topic], **options) as consumer:  # type: ignore[arg-type]
             found: list[str] = []
@@ -96,7 +96,7 @@ def test_rows_are_visible_when_the_micro_batch_is_committed_and_not_before(broke
     assert sink.visible() == ["a", "b", "c"]
 
 
-def test_what_a_killed_run_has_not_decided_on_is_written_anew(broker: EphemeralBroker) -> None:
+def test_undecided_writes_of_a_killed_run_are_written_again(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     sink.write("other", "rows")
     sink.write("than", task=1)
@@ -106,7 +106,7 @@ def test_what_a_killed_run_has_not_decided_on_is_written_anew(broker: EphemeralB
     assert sink.visible("read_uncommitted") == ["a", "b", "c", "other", "rows", "than"]
 
 
-def test_what_a_killed_run_has_decided_on_is_committed_and_not_written_again(broker: EphemeralBroker) -> None:
+def test_decided_writes_of_a_killed_run_are_committed_and_not_written_again(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     before = [sink.write("a", "b"), sink.write("c", task=1), sink.write("d", task=2)]
     sink.decide(*before)
@@ -170,7 +170,7 @@ def test_a_repeated_micro_batch_without_rows_commits_what_was_decided(broker: Ep
     assert sink.visible() == ["a", "b"]
 
 
-def test_a_decision_on_transactions_that_ran_out_of_time_is_completed(broker: EphemeralBroker) -> None:
+def test_a_decision_on_timed_out_transactions_is_completed(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     before = [sink.write("a"), sink.write("b", task=1)]
     sink.decide(*before)
@@ -186,7 +186,7 @@ def test_a_decision_on_transactions_that_ran_out_of_time_is_completed(broker: Ep
     assert sink.visible() == ["a", "b"]
 
 
-def test_what_is_missing_of_a_decision_is_told_if_it_cannot_be_completed(broker: EphemeralBroker) -> None:
+def test_lost_rows_of_an_incompletable_decision_are_reported(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     sink.decide(sink.write("a"), sink.write("b", task=1))
     broker.clock.advance(901)
@@ -197,7 +197,7 @@ def test_what_is_missing_of_a_decision_is_told_if_it_cannot_be_completed(broker:
         sink.commit(sink.write(), sink.write(task=1))
 
 
-def test_nothing_is_committed_if_one_transaction_ran_out_of_time(broker: EphemeralBroker) -> None:
+def test_nothing_is_committed_if_one_transaction_timed_out(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     late = sink.write("a")
     broker.clock.advance(901)
@@ -211,7 +211,7 @@ def test_nothing_is_committed_if_one_transaction_ran_out_of_time(broker: Ephemer
     assert sink.visible() == []
 
 
-def test_spark_giving_up_in_the_middle_of_a_commit_aborts_nothing(broker: EphemeralBroker) -> None:
+def test_an_abort_by_spark_during_a_commit_aborts_nothing(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     written = [sink.write("a"), sink.write("b", task=1)]
     sink.decide(*written)
@@ -221,7 +221,7 @@ def test_spark_giving_up_in_the_middle_of_a_commit_aborts_nothing(broker: Epheme
     assert sink.visible() == ["a", "b"]
 
 
-def test_spark_giving_up_on_what_was_written_anew_aborts_that(broker: EphemeralBroker) -> None:
+def test_an_abort_by_spark_of_rewritten_rows_aborts_them(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     before = [sink.write("a"), sink.write("b", task=1)]
     sink.decide(*before)
@@ -235,7 +235,7 @@ def test_spark_giving_up_on_what_was_written_anew_aborts_that(broker: EphemeralB
     assert sink.visible() == ["a", "c"]
 
 
-def test_of_two_attempts_at_a_task_either_may_be_the_one_that_counts(broker: EphemeralBroker) -> None:
+def test_either_of_two_attempts_of_a_task_may_be_committed(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     first, second = sink.write("a"), sink.write("a", attempt=1)
     sink.commit(first)
@@ -244,12 +244,12 @@ def test_of_two_attempts_at_a_task_either_may_be_the_one_that_counts(broker: Eph
     sink = Sink(broker)
     first, second = sink.write("a"), sink.write("a", attempt=1)
     sink.commit(second)
-    # The first one holds nobody up: what comes next is visible.
+    # The first attempt does not block readers: later records are visible.
     sink.commit(sink.write("b", batch=1), batch=1)
     assert sink.visible() == ["a", "b"]
 
 
-def test_an_attempt_that_fails_takes_back_what_it_has_written(broker: EphemeralBroker) -> None:
+def test_a_failed_attempt_aborts_its_writes(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
 
     def rows() -> Iterator[pa.RecordBatch]:
@@ -259,13 +259,13 @@ def test_an_attempt_that_fails_takes_back_what_it_has_written(broker: EphemeralB
     with pytest.raises(RuntimeError, match="on purpose"):
         TaskWrite(sink.options, Attempt(sink.query, "run", 0, 0, 0), may_be_decided=True).write(rows())
     assert sink.visible() == []
-    # It is over, and nobody has to wait for it.
+    # It is aborted, and readers need not wait for it.
     other = Sink(broker, topic=sink.topic)
     other.commit(other.write("b"))
     assert sink.visible() == ["b"]
 
 
-def test_a_decision_on_many_tasks_is_kept_in_parts(broker: EphemeralBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision_on_many_tasks_is_stored_in_parts(broker: EphemeralBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decisions, "_MOST_BYTES", 150)
     sink = Sink(broker)
     sink.decide(*(sink.write(f"{task:02}", task=task) for task in range(12)))
@@ -277,7 +277,7 @@ def test_a_decision_on_many_tasks_is_kept_in_parts(broker: EphemeralBroker, monk
     assert sink.visible() == [f"{task:02}" for task in range(12)]
 
 
-def test_without_transactions_rows_are_written_in_the_other_way(broker: EphemeralBroker) -> None:
+def test_without_transactions_rows_are_written_idempotently(broker: EphemeralBroker) -> None:
     sink = Sink(broker)
     with broker.faults.error("UNSUPPORTED_VERSION", api="InitProducerId"):
         sink.write("a", "b")
@@ -294,6 +294,8 @@ def test_without_transactions_rows_are_written_in_the_other_way(broker: Ephemera
         ("INVALID_TRANSACTION_TIMEOUT", "kafka.transaction.timeout.ms is 900000, and the broker's"),
     ],
 )
-def test_what_forbids_transactions_is_said(broker: EphemeralBroker, code: str, reason: str) -> None:
+def test_the_reason_why_transactions_are_unavailable_is_reported(
+    broker: EphemeralBroker, code: str, reason: str
+) -> None:
     with broker.faults.error(code, api="InitProducerId"), pytest.raises(SinkError, match=reason):
         Sink(broker).write("a")

@@ -1,4 +1,4 @@
-"""Writes on a real Spark: where rows go, and that each is written once whatever is repeated."""
+"""Writes on a real Spark: partitioning of rows, and exactly-once under retries."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ def records(cluster: Cluster, *topics: str) -> list[Any]:
     return found
 
 
-def test_rows_go_where_their_columns_and_keys_say(spark: "SparkSession", cluster: Cluster) -> None:
+def test_rows_go_to_the_topic_and_partition_of_their_columns_and_keys(spark: "SparkSession", cluster: Cluster) -> None:
     here, there = cluster.topic(partitions=3), cluster.topic(partitions=2)
     cluster.write(here, [b"k%d" % number for number in range(20)])  # a producer's own choice of partitions
     rows = [(f"k{number}", f"v{number}", here, None) for number in range(20)] + [("k", "pinned", there, 1)]
@@ -78,7 +78,7 @@ def test_headers_nulls_and_times_are_written_and_read_back(spark: "SparkSession"
         ),
     ],
 )
-def test_what_cannot_be_written_is_refused(
+def test_invalid_rows_and_options_are_refused(
     spark: "SparkSession", cluster: Cluster, columns: str, options: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(Exception, match=reason):
@@ -148,13 +148,13 @@ def test_a_task_that_is_repeated_writes_no_row_twice(
         save(failing, cluster, topic=sink, transactional=transactional)
 
     assert cluster.values(spark, sink) == cluster.values(spark, source)
-    # The attempts that failed had written: in transactions, which nobody sees who reads committed records.
+    # The failed attempts had written in transactions, which are invisible with read_committed.
     is_plain = len(cluster.values(spark, sink, "read_uncommitted")) == 2000
     assert is_plain == (transactional == "false")
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_of_a_batch_that_fails_nothing_is_visible(spark: "SparkSession", cluster: Cluster) -> None:
+def test_nothing_of_a_failed_batch_is_visible(spark: "SparkSession", cluster: Cluster) -> None:
     source, sink = cluster.topic(partitions=2), cluster.topic()
     for partition in range(2):
         cluster.write(source, range(500), partition)
@@ -189,7 +189,7 @@ def failing_in_one_task(servers: str, sink: str) -> "Callable[[Iterator[pa.Recor
 
 
 @pytest.mark.parametrize("transactional", ["true", "false"])
-def test_a_micro_batch_that_spark_forgot_is_not_written_again(
+def test_a_micro_batch_missing_from_sparks_commit_log_is_not_written_again(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path, transactional: str
 ) -> None:
     source, sink = cluster.topic(), cluster.topic(partitions=2)
@@ -227,7 +227,7 @@ def _forget_last_commit(folder: Path) -> None:
         file.unlink()
 
 
-def test_with_neither_a_repeated_micro_batch_is_written_again(
+def test_without_transactions_and_deduplication_a_repeated_micro_batch_is_written_again(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     source, sink = cluster.topic(), cluster.topic()

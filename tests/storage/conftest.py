@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here can lose power; what is synced when is a matter of calls."""
+    """Skip fsync: these tests check calls, not power cuts."""
 
     def fsync(fd: int) -> None:
         os.fstat(fd)

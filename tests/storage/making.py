@@ -1,4 +1,4 @@
-"""Batches, logs and looks at them, as the tests of the log need them."""
+"""Helpers to build and inspect batches and logs."""
 
 from __future__ import annotations
 

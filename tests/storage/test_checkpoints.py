@@ -57,7 +57,7 @@ def test_aborted_transactions_are_counted_by_segment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"a 0 1", b"a 0 1 -1", b"a 0 -1 1", b"a x 1 1", b"a 0 1 1 1", b"a 0 1 1x"])
-def test_what_is_no_count_of_aborted_transactions_is_refused(tmp_path: Path, line: bytes) -> None:
+def test_an_invalid_count_of_aborted_transactions_is_refused(tmp_path: Path, line: bytes) -> None:
     (tmp_path / "c").write_bytes(b"0\n1\n" + line + b"\n")
 
     with pytest.raises(BadCheckpoint, match="not a segment and a number"):
@@ -88,7 +88,7 @@ BAD_FRAMES = [
 
 
 @pytest.mark.parametrize("contents", BAD_FRAMES)
-def test_what_is_no_checkpoint_is_refused(tmp_path: Path, contents: bytes) -> None:
+def test_an_invalid_checkpoint_is_refused(tmp_path: Path, contents: bytes) -> None:
     (tmp_path / "c").write_bytes(contents)
 
     with pytest.raises(BadCheckpoint):
@@ -100,7 +100,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path, contents: bytes) -> No
 @pytest.mark.parametrize(
     "line", ["orders 0", "orders 0 1 2", "orders x 1", "orders 0 y", "orders  0 1", "", "orders 0 -1", "orders -1 5"]
 )
-def test_a_line_that_is_no_offset_of_a_partition_is_refused(tmp_path: Path, line: str) -> None:
+def test_an_invalid_line_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "c").write_text(f"0\n1\n{line}\n")
 
     with pytest.raises(BadCheckpoint):
@@ -154,7 +154,7 @@ def test_the_topic_id_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
         b"\xff\x00\xff",
     ],
 )
-def test_a_folder_with_unreadable_metadata_does_not_say_whose_it_is(tmp_path: Path, contents: bytes) -> None:
+def test_a_folder_with_unreadable_metadata_has_no_topic_id(tmp_path: Path, contents: bytes) -> None:
     assert read_topic_id(tmp_path) is None
     (tmp_path / "partition.metadata").write_bytes(contents)
     assert read_topic_id(tmp_path) is None

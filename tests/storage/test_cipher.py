@@ -18,7 +18,7 @@ from .making import Producing, batch, placed
 SMALL = placed(batch(b"attack", b"at dawn", by=Producing(5, 0, 3, is_transactional=True)), 40, leader_epoch=2)
 
 
-def test_a_batch_comes_out_as_it_went_in() -> None:
+def test_a_batch_round_trips() -> None:
     sealing = cipher()
 
     for codec in range(5):
@@ -26,7 +26,7 @@ def test_a_batch_comes_out_as_it_went_in() -> None:
         assert sealing.open(sealing.seal(made)) == made
 
 
-def test_many_batches_come_out_together() -> None:
+def test_many_batches_are_decrypted_together() -> None:
     sealing = cipher()
     made = [placed(batch(b"%d" % number, size=100_000), number) for number in range(5)]
 
@@ -43,7 +43,7 @@ def test_what_is_stored_has_the_form_of_a_batch_and_a_readable_header() -> None:
     assert (header.producer_id, header.base_sequence, header.record_count) == (5, 3, 2)
 
 
-def test_what_is_stored_tells_nothing_of_the_records() -> None:
+def test_stored_bytes_reveal_nothing_of_the_records() -> None:
     stored = bytes(cipher().seal(SMALL))
 
     assert b"dawn" not in stored
@@ -92,7 +92,7 @@ def test_a_batch_opens_only_where_it_was_written() -> None:
     assert cipher(ONE_KEY, TOPIC).open(stored) == SMALL
 
 
-def test_a_plain_batch_is_no_encrypted_one() -> None:
+def test_a_plain_batch_is_not_accepted_as_encrypted() -> None:
     for plain in (SMALL, placed(batch(b""), 3)):
         with pytest.raises(CorruptMessage):
             cipher().open(bytes(plain))

@@ -1,4 +1,4 @@
-"""What was found on disk is served only if it is whole, and one damaged batch takes no other with it."""
+"""Batches on disk are served only if intact, and a damaged batch does not affect others."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_only_the_damaged_batch_is_not_served(partition: OpenPartition, kind: st
         opened.kill()
 
 
-def test_damage_is_noticed_also_behind_what_somebody_else_has_read_already(partition: OpenPartition) -> None:
+def test_damage_is_detected_even_after_batches_that_were_already_read(partition: OpenPartition) -> None:
     opened = partition()
     as_left(opened)
     path = opened.folder / f"{0:020d}.log"

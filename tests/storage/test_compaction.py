@@ -1,4 +1,4 @@
-"""A log after compaction, against the plainest way to say it: the last committed record of each key, where it was."""
+"""A log after compaction, compared with a reference: the last committed record of each key at its offset."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def keyed(*rows: tuple[bytes | None, bytes | None], by: Producing = NOBODY, at: 
 
 
 def compact(log: PartitionLog, compacted_until: int = 0, now_ms: int = NOW, budget: Budget = AMPLE) -> int:
-    """Compact all that can be; up to where it is compacted now."""
+    """Compact everything possible; returns the compacted position."""
     dirty = find_dirty(log, compacted_until, log.last_stable_offset, RULE, now_ms)
     compaction = Compaction(log, dirty, TombstoneRule(now_ms, DAY_MS), budget)
     compaction.note_keys()
@@ -58,7 +58,7 @@ def compact(log: PartitionLog, compacted_until: int = 0, now_ms: int = NOW, budg
 
 
 def committed(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
-    """What a read_committed reader gets."""
+    """The records read with read_committed."""
     aborted = log.aborted_transactions(0, log.next_offset)
     data = read_all(log)
     found = []
@@ -90,7 +90,7 @@ def test_only_the_last_record_of_each_key_is_left(partition: OpenPartition) -> N
     assert (log.start_offset, log.next_offset) == (0, 4)
 
 
-def test_what_is_appended_to_is_left_alone_and_still_replaces(partition: OpenPartition) -> None:
+def test_the_active_segment_is_not_compacted_but_its_records_supersede_others(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
     log.append(keyed((b"a", b"1")))
     log.roll()
@@ -130,7 +130,7 @@ def test_a_log_with_more_keys_than_fit_takes_several_passes(partition: OpenParti
     assert len(committed(log)) == 3000
 
 
-def test_what_is_young_or_unstable_is_not_compacted_yet(partition: OpenPartition) -> None:
+def test_young_or_unstable_records_are_not_compacted(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
     log.append(keyed((b"a", b"1"), at=NOW - 5000))
     log.roll()
@@ -151,14 +151,14 @@ def test_it_is_due_when_enough_is_dirty_or_has_been_for_too_long() -> None:
     assert not Dirty(5, 5, 1.0, is_overdue=True).is_due(RULE)
 
 
-def test_a_checkpoint_that_cannot_be_is_not_believed(partition: OpenPartition) -> None:
+def test_an_impossible_checkpoint_is_ignored(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
     log.append(keyed((b"a", b"1")))
     log.roll()
     assert find_dirty(log, 99, log.next_offset, RULE, NOW).first == 0
 
 
-def test_tombstones_go_when_their_time_has_come(partition: OpenPartition) -> None:
+def test_tombstones_are_deleted_after_their_retention(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
     log.append(keyed((b"a", b"1")))
     log.append(keyed((b"a", None)))
@@ -175,7 +175,7 @@ def test_tombstones_go_when_their_time_has_come(partition: OpenPartition) -> Non
     assert committed(log) == [(3, b"b", b"2")]
 
 
-def test_a_producer_goes_on_after_all_it_sent_was_replaced(partition: OpenPartition) -> None:
+def test_a_producer_continues_after_all_its_records_were_superseded(partition: OpenPartition) -> None:
     kept = partition(cleanup_policy="compact")
     kept.log.append(keyed((b"a", b"1"), (b"a", b"2"), by=Producing(7, 0, 0)))
     kept.log.append(keyed((b"a", b"3")))
@@ -188,7 +188,7 @@ def test_a_producer_goes_on_after_all_it_sent_was_replaced(partition: OpenPartit
     assert not log.append(keyed((b"a", b"4"), by=Producing(7, 0, 2))).is_duplicate
 
 
-def test_what_was_aborted_goes_and_replaces_nothing(partition: OpenPartition) -> None:
+def test_aborted_records_are_removed_and_supersede_nothing(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
     log.append(keyed((b"a", b"kept")))
     log.append(keyed((b"a", b"aborted"), by=Producing(7, 0, 0, is_transactional=True)))
@@ -201,7 +201,7 @@ def test_what_was_aborted_goes_and_replaces_nothing(partition: OpenPartition) ->
     assert committed(log) == [(0, b"a", b"kept"), (3, b"b", b"committed")]
 
 
-def test_a_marker_stays_as_long_as_it_is_about_something_and_then_goes(partition: OpenPartition) -> None:
+def test_a_marker_is_kept_while_its_transaction_has_records(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
     for sequence in range(2):
         log.append(keyed((b"a", b"%d" % sequence), by=Producing(7, 0, sequence, is_transactional=True)))
@@ -221,7 +221,7 @@ def test_a_marker_stays_as_long_as_it_is_about_something_and_then_goes(partition
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_logs_keep_what_they_should_over_restarts(partition: OpenPartition, seed: int) -> None:
+def test_random_logs_are_compacted_correctly_across_restarts(partition: OpenPartition, seed: int) -> None:
     chance = random.Random(seed)
     kept = partition(cleanup_policy="compact", segment_bytes=chance.choice([1500, 4000]))
     sequences = {7: 0, 8: 0}
@@ -267,7 +267,7 @@ def must_have(log: PartitionLog, expected: dict[bytes | None, tuple[int, bytes |
     found = last_of_each(committed(log))
     gone = {key: row for key, row in expected.items() if key not in found}
     assert {key: row for key, row in expected.items() if key in found} == found
-    assert all(value is None for _, value in gone.values()), "a record that nothing replaced is gone"
+    assert all(value is None for _, value in gone.values()), "a record that was not superseded is missing"
     assert log.next_offset == next_offset
 
 
@@ -287,7 +287,7 @@ def test_a_damaged_batch_stops_it_and_changes_nothing(partition: OpenPartition) 
     assert path.read_bytes() == data
 
 
-def test_segments_that_retention_took_meanwhile_do_not_come_back(partition: OpenPartition) -> None:
+def test_segments_deleted_during_compaction_do_not_reappear(partition: OpenPartition) -> None:
     kept = partition(cleanup_policy="compact,delete", retention_ms=1000)
     log = kept.log
     log.append(keyed((b"a", b"1")))
@@ -303,7 +303,7 @@ def test_segments_that_retention_took_meanwhile_do_not_come_back(partition: Open
     assert list(kept.folder.glob("*.cleaned")) == []
 
 
-def test_it_can_be_given_up(partition: OpenPartition) -> None:
+def test_compaction_can_be_cancelled(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
     log.append(keyed((b"a", b"1")))
     log.roll()
@@ -313,7 +313,7 @@ def test_it_can_be_given_up(partition: OpenPartition) -> None:
     assert str(compaction.error) == "compaction was aborted"
 
 
-def test_a_compacted_topic_takes_no_record_without_a_key(partition: OpenPartition) -> None:
+def test_a_compacted_topic_refuses_records_without_a_key(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
     with pytest.raises(InvalidRecord, match="must have a key"):
         log.append(keyed((b"a", b"1"), (None, b"2")))

@@ -1,4 +1,4 @@
-"""Whose data folder it is, and which partitions are in it."""
+"""Ownership of a data folder, and its partitions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_new_folder_is_created_with_its_parents_and_closed_without_a_trace_in_
     assert (tmp_path / "a" / "b" / "orders-0" / "00000000000000000000.log").stat().st_size > 0
 
 
-def test_the_second_to_open_it_is_told_who_has_it(dirs: Dirs) -> None:
+def test_a_second_opener_is_refused_with_the_pid(dirs: Dirs) -> None:
     dirs.open()
     before = fingerprint(dirs.path)
 
@@ -83,7 +83,7 @@ def test_a_folder_that_is_not_ours_is_refused_and_nothing_in_it_is_changed(
     assert open_in(dirs.path) == []
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("text")
 
     with pytest.raises(DataDirError, match="File exists"):

@@ -1,4 +1,4 @@
-"""Partitions that are deleted: gone at once, and their files at leisure."""
+"""Deletion of partitions: visible at once, files removed later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .making import open_in
 # Deleting
 
 
-def test_a_deleted_partition_is_gone_at_once_and_its_files_at_leisure(dirs: Dirs) -> None:
+def test_a_deleted_partition_is_gone_at_once_and_its_files_later(dirs: Dirs) -> None:
     folder = dirs.open()
     append(folder, b"1")
 
@@ -34,7 +34,7 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_at_leisure(dirs: Dirs
     remove_deleted(doomed)
 
 
-def test_what_a_crash_left_of_a_deletion_is_found_and_nothing_else(dirs: Dirs) -> None:
+def test_only_leftovers_of_interrupted_deletions_are_found(dirs: Dirs) -> None:
     append(dirs.open(), b"1")
     doomed = dirs.opened[-1].delete_partitions([ORDERS])
     dirs.kill()
@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_renamed_does_not_keep_its_partition_nor_the_oth
     assert "orders-0: could not remove the folder of the deleted partition" in caplog.text
 
 
-def test_a_name_too_long_to_be_made_longer_is_cut(dirs: Dirs) -> None:
+def test_a_name_too_long_for_the_suffix_is_truncated(dirs: Dirs) -> None:
     at = TopicPartition("x" * 249, 12345)
     folder = dirs.open()
     append(folder, b"1", at=at)
@@ -97,7 +97,7 @@ def test_a_name_too_long_to_be_made_longer_is_cut(dirs: Dirs) -> None:
 
 
 @pytest.mark.parametrize("is_deleted_in_a_crash", [False, True])
-def test_a_partition_that_is_created_again_has_no_past(dirs: Dirs, is_deleted_in_a_crash: bool) -> None:  # noqa: FBT001
+def test_a_re_created_partition_has_no_old_state(dirs: Dirs, is_deleted_in_a_crash: bool) -> None:  # noqa: FBT001
     folder = dirs.open()
     append(folder, *[b"old"] * 50)
     folder.logs[ORDERS].flush()

@@ -1,4 +1,4 @@
-"""What a data folder knows of its partitions when it is opened again."""
+"""State of a data folder after it is reopened."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_checkpoints_are_kafkas(dirs: Dirs) -> None:
     assert (dirs.path / "log-start-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
 
 
-def test_the_start_survives_a_crash_once_it_was_noted(dirs: Dirs) -> None:
+def test_the_log_start_survives_a_crash_once_it_is_checkpointed(dirs: Dirs) -> None:
     folder = dirs.open()
     append(folder, b"1", b"2", b"3")
     folder.logs[ORDERS].flush()
@@ -60,13 +60,13 @@ def test_the_start_survives_a_crash_once_it_was_noted(dirs: Dirs) -> None:
 
 
 def cut_unsynced(dirs: Dirs, size: int) -> None:
-    """A power cut: only what was synced is left."""
+    """Simulate a power cut: keep only synced bytes."""
     dirs.kill()
     os.truncate(dirs.path / "orders-0" / f"{0:020}.log", size)
 
 
-def test_a_start_is_noted_only_once_the_record_there_is_synced(dirs: Dirs) -> None:
-    """Else a power cut would take what was to be kept, and leave what was to go hidden."""
+def test_a_log_start_is_checkpointed_only_after_its_record_is_synced(dirs: Dirs) -> None:
+    """Otherwise a power cut would lose the kept records and hide the deleted ones."""
     folder = dirs.open()
     append(folder, b"1", b"2", b"3")
     folder.logs[ORDERS].flush()
@@ -86,8 +86,8 @@ def test_a_start_is_noted_only_once_the_record_there_is_synced(dirs: Dirs) -> No
     assert contents(dirs.open()) == [b"all of them in one"]
 
 
-def test_a_start_that_is_noted_beyond_the_end_does_not_hide_what_comes_later(dirs: Dirs) -> None:
-    """As a folder of Kafka's may be, or of a release that noted starts before they were synced."""
+def test_a_checkpointed_start_beyond_the_end_does_not_hide_later_records(dirs: Dirs) -> None:
+    """As in a folder of Kafka, or of a release that checkpointed starts before they were synced."""
     folder = dirs.open()
     append(folder, b"1", b"2")
     folder.logs[ORDERS].flush()
@@ -116,7 +116,7 @@ def test_a_checkpoint_is_taken_in_steps(dirs: Dirs) -> None:
 
 
 @pytest.mark.parametrize("is_created_again_first", [False, True])
-def test_a_checkpoint_that_was_overtaken_by_a_deletion_says_nothing_of_it(
+def test_a_checkpoint_overtaken_by_a_deletion_omits_the_partition(
     dirs: Dirs,
     is_created_again_first: bool,  # noqa: FBT001
 ) -> None:
@@ -138,7 +138,7 @@ def test_a_checkpoint_that_was_overtaken_by_a_deletion_says_nothing_of_it(
     assert folder.logs[ORDERS].start_offset == 0
 
 
-def test_a_checkpoint_that_was_overtaken_by_a_truncation_does_not_vouch_for_what_was_cut_off(dirs: Dirs) -> None:
+def test_a_checkpoint_overtaken_by_a_truncation_does_not_cover_truncated_records(dirs: Dirs) -> None:
     folder = dirs.open()
     append(folder, *[b"old"] * 9)
     log = folder.logs[ORDERS]
@@ -214,7 +214,7 @@ def test_an_offline_log_makes_the_stop_unclean(dirs: Dirs, monkeypatch: pytest.M
     assert not (dirs.path / CLEAN_SHUTDOWN).exists()
 
 
-def test_a_partition_that_was_not_opened_since_a_crash_is_still_checked_after_the_next_clean_stop(dirs: Dirs) -> None:
+def test_a_partition_not_opened_since_a_crash_is_still_recovered_after_the_next_clean_stop(dirs: Dirs) -> None:
     append(dirs.open(), b"1")
     dirs.opened[-1].checkpoint()
     append(dirs.opened[-1], b"2")
@@ -230,7 +230,7 @@ def test_a_partition_that_was_not_opened_since_a_crash_is_still_checked_after_th
     assert list((dirs.path / "orders-0").glob("*.corrupt"))
 
 
-def test_a_partition_that_was_put_here_while_stopped_is_checked(dirs: Dirs) -> None:
+def test_a_partition_added_while_stopped_is_recovered(dirs: Dirs) -> None:
     with dirs.open() as folder:
         append(folder, b"1", at=TopicPartition("other", 0))
     (dirs.path / "orders-0").mkdir()
@@ -244,7 +244,7 @@ def test_a_partition_that_was_put_here_while_stopped_is_checked(dirs: Dirs) -> N
     assert folder.logs[ORDERS].size == len(torn) - 4
 
 
-def test_a_transaction_index_that_is_gone_is_missed_even_after_stops_in_which_nobody_asked_for_it(dirs: Dirs) -> None:
+def test_a_missing_transaction_index_is_detected_even_after_unused_restarts(dirs: Dirs) -> None:
     with dirs.open() as folder:
         abort(folder)
     with dirs.open() as folder:
@@ -268,7 +268,7 @@ def test_without_aborted_transactions_none_are_noted(dirs: Dirs) -> None:
     assert (dirs.path / "aborted-transactions-checkpoint").read_text() == "0\n0\n"
 
 
-def test_a_partition_that_is_created_again_misses_no_aborted_transactions(
+def test_a_re_created_partition_does_not_expect_old_aborted_transactions(
     dirs: Dirs, caplog: pytest.LogCaptureFixture
 ) -> None:
     with dirs.open() as folder:
@@ -285,7 +285,7 @@ def test_a_partition_that_is_created_again_misses_no_aborted_transactions(
 
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
 @pytest.mark.parametrize("damage", [b"garbage", b"", None])
-def test_a_lost_checkpoint_costs_nothing_but_time(dirs: Dirs, name: str, damage: bytes | None) -> None:
+def test_a_lost_checkpoint_only_costs_time(dirs: Dirs, name: str, damage: bytes | None) -> None:
     with dirs.open() as folder:
         append(folder, b"1", b"2", b"3")
     if damage is None:

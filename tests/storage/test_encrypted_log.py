@@ -34,7 +34,7 @@ MARKER = b"the-marker-that-nobody-may-find"
 
 
 def fill(partition: Partition, first: int = 0, count: int = 12) -> list[bytes]:
-    """Append batches of an idempotent producer, each with the marker; what was appended."""
+    """Append batches of an idempotent producer, each with the marker text; returns the batches."""
     made = []
     for number in range(first, first + count):
         made.append(batch(MARKER * 8 + b"%d" % number, at=NOW + number, by=Producing(5, 0, number)))
@@ -42,7 +42,7 @@ def fill(partition: Partition, first: int = 0, count: int = 12) -> list[bytes]:
     return [bytes(one) for one in made]
 
 
-def test_what_was_appended_is_read_byte_for_byte(partition: OpenPartition) -> None:
+def test_appended_batches_are_read_byte_for_byte(partition: OpenPartition) -> None:
     encrypted = partition(cipher=cipher(), segment_bytes=1024)
 
     made = fill(encrypted)
@@ -53,7 +53,7 @@ def test_what_was_appended_is_read_byte_for_byte(partition: OpenPartition) -> No
     assert [bytes(one) for one in read_steps(encrypted.log, 0, 1)] == made
 
 
-def test_segments_are_no_larger_than_they_may_be(partition: OpenPartition) -> None:
+def test_segments_do_not_exceed_their_limit(partition: OpenPartition) -> None:
     encrypted = partition(cipher=cipher(), segment_bytes=1024)
 
     fill(encrypted, count=40)
@@ -62,7 +62,7 @@ def test_segments_are_no_larger_than_they_may_be(partition: OpenPartition) -> No
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_marker_is_found_nowhere(partition: OpenPartition, *, is_clean: bool) -> None:
+def test_no_file_has_plaintext(partition: OpenPartition, *, is_clean: bool) -> None:
     encrypted = partition(cipher=cipher(), segment_bytes=1024, retention_bytes=2048)
     made = fill(encrypted)
     assert files_with(MARKER, encrypted.folder) == []
@@ -77,7 +77,7 @@ def test_a_marker_is_found_nowhere(partition: OpenPartition, *, is_clean: bool) 
     assert log.next_offset == 12
 
 
-def test_what_a_torn_write_leaves_is_kept_aside_encrypted(partition: OpenPartition) -> None:
+def test_the_truncated_part_of_a_torn_write_is_kept_encrypted(partition: OpenPartition) -> None:
     encrypted = partition(cipher=cipher())
     made = fill(encrypted, count=3)
     [segment] = encrypted.folder.glob("*.elog")
@@ -156,7 +156,7 @@ def test_every_changed_byte_of_a_small_log_is_an_error_for_the_batch_it_is_in(pa
         encrypted.kill()
 
 
-def test_batches_that_were_exchanged_are_not_served(partition: OpenPartition) -> None:
+def test_swapped_batches_are_not_served(partition: OpenPartition) -> None:
     encrypted = partition(cipher=cipher())
     for value in (b"yes", b"no!"):
         encrypted.log.append(batch(value))
@@ -194,7 +194,7 @@ def test_a_tampered_end_is_cut_off_after_a_crash_like_a_torn_one(partition: Open
 # Turning it on
 
 
-def test_turned_on_for_a_plain_log_what_is_new_is_encrypted_and_all_is_read(partition: OpenPartition) -> None:
+def test_after_enabling_encryption_new_data_is_encrypted_and_all_is_readable(partition: OpenPartition) -> None:
     changing = partition(segment_bytes=1024)
     made = fill(changing)
     changing.stop()
@@ -210,7 +210,7 @@ def test_turned_on_for_a_plain_log_what_is_new_is_encrypted_and_all_is_read(part
     assert read_all(changing.reopen_clean()) == b"".join(made)
 
 
-def test_turned_on_for_an_empty_log_nothing_plain_is_left(partition: OpenPartition) -> None:
+def test_after_enabling_encryption_an_empty_log_has_no_plain_segment(partition: OpenPartition) -> None:
     changing = partition()
     changing.stop()
     changing.cipher = cipher()
@@ -220,7 +220,7 @@ def test_turned_on_for_an_empty_log_nothing_plain_is_left(partition: OpenPartiti
     assert changing.names("log") == ["00000000000000000000.elog"]
 
 
-def test_turned_on_and_killed_at_once_the_next_start_goes_on(partition: OpenPartition) -> None:
+def test_a_kill_right_after_enabling_encryption_is_recovered(partition: OpenPartition) -> None:
     changing = partition()
     changing.stop()
     (changing.folder / "00000000000000000000.elog").touch()

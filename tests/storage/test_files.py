@@ -52,7 +52,7 @@ def test_a_file_is_named_after_its_first_offset() -> None:
         "00000000000000000240.log.deleted",
     ],
 )
-def test_any_other_name_is_no_file_of_a_log(name: str) -> None:
+def test_other_names_are_not_log_files(name: str) -> None:
     assert offset_in_name(name, LOG) is None
 
 
@@ -122,7 +122,7 @@ def test_what_was_written_beside_a_file_changes_nothing_until_it_takes_its_place
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
-def test_a_folder_is_synced_and_let_go(tmp_path: Path, synced: list[str]) -> None:
+def test_a_folder_is_synced_and_its_descriptor_closed(tmp_path: Path, synced: list[str]) -> None:
     sync_folder(tmp_path)
 
     assert synced == [tmp_path.name]

@@ -20,7 +20,7 @@ def _identity(path: Path) -> FolderIdentity:
         return FolderIdentity(path, folder.meta)
 
 
-def test_a_folder_is_new_only_to_the_process_that_made_it(tmp_path: Path) -> None:
+def test_a_folder_is_new_only_in_the_process_that_created_it(tmp_path: Path) -> None:
     first, second = _identity(tmp_path), _identity(tmp_path)
 
     assert (first.is_new, second.is_new) == (True, False)
@@ -49,7 +49,7 @@ def test_a_generation_that_cannot_be_written_stays_what_it_was(tmp_path: Path) -
     assert identity.generation == 0
 
 
-def test_an_older_copy_is_another_folder_from_then_on(tmp_path: Path) -> None:
+def test_an_older_copy_gets_another_id(tmp_path: Path) -> None:
     identity = _identity(tmp_path)
     old = identity.id
     identity.renew()
@@ -69,7 +69,7 @@ def test_a_folder_without_an_id_gets_one(tmp_path: Path) -> None:
     assert _identity(tmp_path).id == identity.id
 
 
-def test_it_is_known_whether_the_machine_was_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reboot_of_the_machine_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not _identity(tmp_path).is_on_same_machine
     _identity(tmp_path).note_machine()
     assert _identity(tmp_path).is_on_same_machine
@@ -79,9 +79,7 @@ def test_it_is_known_whether_the_machine_was_started_again(tmp_path: Path, monke
     assert not _identity(tmp_path).is_copy
 
 
-def test_a_machine_that_does_not_tell_may_have_been_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_boot_id_a_reboot_is_assumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_identity, "boot_id", lambda: "")
     _identity(tmp_path).note_machine()
 
@@ -97,7 +95,7 @@ def test_a_copy_of_a_folder_is_recognised_however_young_it_is(tmp_path: Path) ->
     assert (used.is_on_same_machine, used.is_copy) == (True, False)
 
 
-def test_a_machine_that_cannot_be_noted_does_not_stop_a_start(tmp_path: Path) -> None:
+def test_a_boot_id_that_cannot_be_saved_does_not_fail_the_start(tmp_path: Path) -> None:
     identity = _identity(tmp_path)
     (tmp_path / f"{MACHINE}.tmp").mkdir()
 

@@ -56,7 +56,7 @@ def test_a_wrong_or_missing_key_refuses_and_changes_nothing(tmp_path: Path, ring
     assert contents(tmp_path) == before
 
 
-def test_a_new_key_is_noted_before_it_is_used(tmp_path: Path) -> None:
+def test_a_new_key_is_recorded_before_it_is_used(tmp_path: Path) -> None:
     write(tmp_path, ONE_KEY)
 
     open_dir(tmp_path, TWO_KEYS).close()
@@ -65,7 +65,7 @@ def test_a_new_key_is_noted_before_it_is_used(tmp_path: Path) -> None:
         open_dir(tmp_path, ONE_KEY)
 
 
-def test_keys_do_not_stand_in_the_folder(tmp_path: Path) -> None:
+def test_keys_are_not_stored_in_the_folder(tmp_path: Path) -> None:
     write(tmp_path, TWO_KEYS)
 
     for path in tmp_path.rglob("*"):
@@ -95,7 +95,7 @@ def test_a_file_that_is_damaged_is_refused(tmp_path: Path, text: str) -> None:
         open_dir(tmp_path, ONE_KEY)
 
 
-def test_a_file_that_is_gone_is_not_made_anew_beside_encrypted_segments(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_re_created_beside_encrypted_segments(tmp_path: Path) -> None:
     write(tmp_path, ONE_KEY)
     (tmp_path / FILE).unlink()
 
@@ -105,7 +105,7 @@ def test_a_file_that_is_gone_is_not_made_anew_beside_encrypted_segments(tmp_path
         data_dir.open_partition(AT, LogConfig(), TOPIC)
 
 
-def test_a_folder_that_was_always_encrypted_takes_no_plain_segments(tmp_path: Path) -> None:
+def test_an_always_encrypted_folder_refuses_plain_segments(tmp_path: Path) -> None:
     with open_dir(tmp_path / "new", ONE_KEY) as data_dir:
         assert data_dir.keys is not None
         assert not data_dir.keys.allows_plain
@@ -118,7 +118,7 @@ def test_a_folder_that_was_always_encrypted_takes_no_plain_segments(tmp_path: Pa
         assert not data_dir.keys.allows_plain
 
 
-def test_a_retired_key_is_needed_no_more(tmp_path: Path) -> None:
+def test_a_retired_key_is_no_longer_needed(tmp_path: Path) -> None:
     with open_dir(tmp_path, ONE_KEY) as data_dir:
         data_dir.use_keys(TWO_KEYS)
         assert data_dir.keys is not None
@@ -129,7 +129,7 @@ def test_a_retired_key_is_needed_no_more(tmp_path: Path) -> None:
     open_dir(tmp_path, KeyRing({2: b"2" * 32})).close()
 
 
-def test_keys_that_do_not_fit_are_not_taken_up(tmp_path: Path) -> None:
+def test_mismatched_keys_are_not_loaded(tmp_path: Path) -> None:
     with open_dir(tmp_path, ONE_KEY) as data_dir:
         with pytest.raises(DataDirError):
             data_dir.use_keys(OTHER_KEY)
@@ -143,7 +143,7 @@ def test_a_partition_of_an_unknown_topic_is_not_encrypted(tmp_path: Path) -> Non
         data_dir.open_partition(AT, LogConfig())
 
 
-def test_nothing_is_noted_where_nothing_is_encrypted(tmp_path: Path) -> None:
+def test_without_encryption_nothing_is_recorded(tmp_path: Path) -> None:
     write(tmp_path, None)
 
     assert not (tmp_path / FILE).exists()

@@ -37,7 +37,7 @@ with open(sys.argv[1], "r+") as file:
 
 
 def kafka_tries(folder: Path) -> str:
-    """What another process learns that takes the lock the way Apache Kafka does."""
+    """The result of locking the folder from another process the way Apache Kafka does."""
     command = [sys.executable, "-c", LOCK_AS_KAFKA, str(folder / LOCK)]
     return subprocess.run(command, input="", capture_output=True, text=True, check=True).stdout.strip()
 
@@ -108,7 +108,7 @@ def test_a_released_folder_can_be_locked_again(tmp_path: Path) -> None:
     assert open_in(tmp_path) == []
 
 
-def test_a_lock_file_left_by_a_kill_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_lock_file_left_by_a_kill_does_not_block(tmp_path: Path) -> None:
     (tmp_path / LOCK).write_text("123456789\n")
 
     lock = FolderLock(tmp_path)

@@ -82,14 +82,14 @@ def test_a_damaged_batch_does_not_hide_another(folder: Path) -> None:
     assert [problem[:2] for problem in problems(file)] == [(".log", 0), (".log", 2 * size)]
 
 
-def test_offsets_that_go_back_are_told(folder: Path) -> None:
+def test_decreasing_offsets_are_reported(folder: Path) -> None:
     file = segment_files(folder)[1]
     change(file, 0, struct.pack(">q", 3))
 
     assert problems(file)[0] == (".log", 0, "found offset 3, expected 4")
 
 
-def test_half_a_batch_at_the_end_is_told(folder: Path) -> None:
+def test_a_truncated_batch_at_the_end_is_reported(folder: Path) -> None:
     file = segment_files(folder)[0]
     size = file.stat().st_size // 4
     file.write_bytes(file.read_bytes()[:-5])
@@ -98,7 +98,7 @@ def test_half_a_batch_at_the_end_is_told(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("suffix", "entry_bytes"), [(".index", 8), (".timeindex", 12)])
-def test_an_index_entry_that_points_to_no_batch_is_told(folder: Path, suffix: str, entry_bytes: int) -> None:
+def test_an_index_entry_without_a_batch_is_reported(folder: Path, suffix: str, entry_bytes: int) -> None:
     file = segment_files(folder)[0]
     change(file.with_suffix(suffix), 2 * entry_bytes - 1, b"\x63")
 
@@ -108,7 +108,7 @@ def test_an_index_entry_that_points_to_no_batch_is_told(folder: Path, suffix: st
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_an_index_that_is_missing_or_ends_in_zeros_is_none_of_its_business(folder: Path, suffix: str) -> None:
+def test_a_missing_or_zero_padded_index_is_not_reported(folder: Path, suffix: str) -> None:
     """A running Kafka broker keeps room behind the entries."""
     file = segment_files(folder)[0]
     with file.with_suffix(suffix).open("ab") as index:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ottla.storage.leader_epochs import LeaderEpochs
 
 
-def test_without_epochs_there_is_nothing_to_know() -> None:
+def test_without_epochs_every_lookup_is_undefined() -> None:
     epochs = LeaderEpochs()
 
     assert epochs.latest == -1
@@ -14,7 +14,7 @@ def test_without_epochs_there_is_nothing_to_know() -> None:
     assert epochs.epoch_at(0) == -1
 
 
-def test_an_epoch_begins_once() -> None:
+def test_an_epoch_starts_once() -> None:
     epochs = LeaderEpochs()
 
     assert epochs.begin(0, 0)
@@ -25,7 +25,7 @@ def test_an_epoch_begins_once() -> None:
     assert epochs.latest == 2
 
 
-def test_an_epoch_that_wrote_nothing_gives_way_to_the_next() -> None:
+def test_an_epoch_without_records_is_replaced_by_the_next() -> None:
     epochs = LeaderEpochs([(0, 0), (1, 10)])
 
     epochs.begin(2, 10)
@@ -48,7 +48,7 @@ def test_an_epoch_before_the_first_known_ended_where_that_one_begins() -> None:
     assert [epochs.end_of(epoch, 100) for epoch in (0, 2)] == [(0, 40), (2, 40)]
 
 
-def test_nothing_is_known_of_later_epochs_and_of_none() -> None:
+def test_later_epochs_are_undefined() -> None:
     epochs = LeaderEpochs([(3, 40), (5, 60)])
 
     assert [epochs.end_of(epoch, 100) for epoch in (-1, 6)] == [(-1, -1)] * 2
@@ -97,7 +97,7 @@ def test_a_raised_start_drops_what_ended_before_and_raises_the_first_left() -> N
 
 
 @given(st.lists(st.tuples(st.sampled_from(["begin", "before", "from"]), st.integers(0, 9), st.integers(0, 9))))
-def test_whatever_happens_both_columns_grow(steps: list[tuple[str, int, int]]) -> None:
+def test_epochs_and_offsets_always_increase(steps: list[tuple[str, int, int]]) -> None:
     epochs = LeaderEpochs()
     for step, epoch, offset in steps:
         before = list(epochs.entries)

@@ -35,7 +35,7 @@ def test_the_defaults_are_kafkas() -> None:
         ("retention_bytes", -1),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused_by_name(setting: str, least: int) -> None:
+def test_an_invalid_setting_is_refused_by_name(setting: str, least: int) -> None:
     LogConfig(**{setting: least})
 
     with pytest.raises(ValueError, match=f"{setting} must be at least {least}, got {least - 1}"):

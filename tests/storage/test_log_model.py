@@ -1,4 +1,4 @@
-"""Whatever is done to a log in whatever order, it answers like a list of batches.
+"""Model test: a log behaves like a list of batches under any sequence of operations.
 
 Segments and indexes are as small as they can be, so that every boundary is hit. To look further than CI does:
 `pytest tests/storage/test_log_model.py --hypothesis-profile=long`.
@@ -450,7 +450,7 @@ class LogModel(RuleBasedStateMachine):
             segment.intervals.add(self.config.index_interval_bytes)
         assert not self.partition.names(".tmp")
 
-    # What must hold all the time
+    # Invariants
 
     @invariant()
     def holds(self) -> None:
@@ -489,7 +489,7 @@ class LogModel(RuleBasedStateMachine):
                 assert list(verify_segment(segment.path, segment.cipher and segment.cipher.open)) == []
 
     def offset_indexes_are_kafkas(self) -> None:
-        """However often a segment was left and found again, its index is as if written in one go."""
+        """However often a segment was reopened, its index is as if written at once."""
         for segment, model in zip(self.log.segments, self.segments, strict=True):
             if len(model.intervals) > 1:
                 continue  # what was indexed by which is not known here

@@ -70,7 +70,7 @@ def test_other_ways_to_write_properties_mean_the_same(tmp_path: Path, text: str)
         (b"\xff\xfe\x00", "cannot be read"),
     ],
 )
-def test_what_cannot_be_understood_is_refused_and_left_alone(tmp_path: Path, contents: bytes, complaint: str) -> None:
+def test_unparseable_files_are_refused_and_not_modified(tmp_path: Path, contents: bytes, complaint: str) -> None:
     (tmp_path / META_PROPERTIES).write_bytes(contents)
 
     with pytest.raises(DataDirError, match=complaint):
@@ -86,7 +86,7 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_what_every_new_file_system_has_is_no_obstacle(tmp_path: Path) -> None:
+def test_lost_and_found_does_not_block(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir()
     (tmp_path / ".lock").touch()
     (tmp_path / "meta.properties.tmp").touch()

@@ -74,7 +74,7 @@ def test_the_longest_unused_is_closed_first(paths: list[Path]) -> None:
     files.close()
 
 
-def test_one_is_enough(paths: list[Path]) -> None:
+def test_a_limit_of_one_works(paths: list[Path]) -> None:
     files = OpenFiles(1)
 
     assert [contents(files.get(path)) for path in (*paths, *paths)] == ["0", "1", "2", "3", "4", "5"] * 2
@@ -130,7 +130,7 @@ def test_when_the_process_has_no_descriptors_left_another_file_is_closed(
     files.close()
 
 
-def test_when_there_is_none_to_give_back_the_read_fails_and_a_later_one_works(
+def test_without_a_file_to_close_the_read_fails_and_a_later_one_works(
     paths: list[Path], no_descriptors_left: list[int]
 ) -> None:
     files = OpenFiles(4)

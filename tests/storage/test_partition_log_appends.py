@@ -1,4 +1,4 @@
-"""What a log accepts and what it refuses."""
+"""Appends that a log accepts and refuses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_batches_get_offsets_one_after_the_other(partition: OpenPartition) -> No
     assert offsets(read_all(log)) == list(range(6))
 
 
-def test_the_batch_is_stored_as_it_came_but_for_its_place(partition: OpenPartition) -> None:
+def test_the_batch_is_stored_unchanged_except_for_its_offset(partition: OpenPartition) -> None:
     log = partition().log
     log.append(batch())
     made = batch(b"a", b"b", at=[NOW, NOW - 5], compression=4)
@@ -65,7 +65,7 @@ def test_the_batch_is_stored_as_it_came_but_for_its_place(partition: OpenPartiti
     assert log.epochs.entries == [(0, 0), (7, 1)]
 
 
-def test_a_memoryview_is_as_good_as_a_bytearray(partition: OpenPartition) -> None:
+def test_a_memoryview_is_accepted_like_a_bytearray(partition: OpenPartition) -> None:
     log = partition().log
     frame = bytearray(b"head") + batch(b"v") + b"tail"
 
@@ -191,7 +191,7 @@ def test_a_duplicate_is_answered_with_the_offsets_of_the_original_and_not_stored
     assert log.epochs.latest == 0
 
 
-def test_what_a_producer_may_not_do_is_refused(partition: OpenPartition) -> None:
+def test_producer_protocol_violations_are_refused(partition: OpenPartition) -> None:
     log = partition().log
     log.append(batch(by=Producing(1, 3, 0, is_transactional=True)))
 
@@ -209,7 +209,7 @@ def test_what_a_producer_may_not_do_is_refused(partition: OpenPartition) -> None
     assert log.next_offset == 2
 
 
-def test_silent_producers_are_forgotten_when_asked(partition: OpenPartition) -> None:
+def test_expired_producers_are_removed_on_request(partition: OpenPartition) -> None:
     opened = partition(producer_id_expiration_ms=1000)
     opened.log.append(batch(by=Producing(1, 0, 0)))
 

@@ -1,4 +1,4 @@
-"""When data is forced to the disk, what is known to be there, and what happens when it cannot be."""
+"""Flushes: when data is synced, what is known to be durable, and failures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_flush_covers_what_was_appended_before_it_began(partition: OpenPartiti
     assert log.begin_flush() is None
 
 
-def test_a_flush_that_was_begun_and_never_run_makes_nothing_durable(partition: OpenPartition) -> None:
+def test_a_flush_that_never_runs_makes_nothing_durable(partition: OpenPartition) -> None:
     opened = partition(flush="ack")
     opened.log.append(batch())
     flush = opened.log.begin_flush()
@@ -166,7 +166,7 @@ def test_a_log_that_was_only_read_is_closed_as_it_was_found(partition: OpenParti
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".snapshot"])
-def test_what_was_made_again_after_a_clean_stop_is_synced_by_the_next(
+def test_files_rebuilt_after_a_clean_stop_are_synced_by_the_next(
     partition: OpenPartition, synced: list[str], suffix: str
 ) -> None:
     opened = partition()
@@ -242,14 +242,14 @@ def test_a_flush_is_due_by_the_policy(partition: OpenPartition) -> None:
     assert not logs["os"].is_flush_due(10**6, 0)
 
 
-def test_what_may_be_acknowledged_depends_on_the_policy(partition: OpenPartition) -> None:
+def test_the_acknowledged_offset_depends_on_the_policy(partition: OpenPartition) -> None:
     for policy, expected in (("os", 1), ("interval", 1), ("ack", 0)):
         log = partition(policy, flush=policy).log
         log.append(batch())
         assert log.acknowledged_offset == expected
 
 
-def test_a_failed_sync_takes_the_partition_offline_for_good(
+def test_a_failed_sync_takes_the_partition_offline_permanently(
     partition: OpenPartition, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     opened = partition(flush="ack")
@@ -278,7 +278,7 @@ def test_a_failed_sync_takes_the_partition_offline_for_good(
     assert values(read_all(opened.reopen_unclean())) == [b"v"]
 
 
-def test_after_a_failed_sync_another_one_that_succeeds_is_not_believed(
+def test_after_a_failed_sync_a_later_success_is_not_trusted(
     partition: OpenPartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = partition(flush="ack").log
@@ -329,7 +329,7 @@ def test_a_flush_that_finds_no_descriptor_can_be_tried_again(
     assert log.acknowledged_offset == 4
 
 
-def test_a_flush_outlives_the_log_it_came_from(partition: OpenPartition) -> None:
+def test_a_flush_may_finish_after_its_log_is_closed(partition: OpenPartition) -> None:
     opened = partition(segment_bytes=1024)
     for _ in range(3):
         opened.log.append(batch(size=1000))
@@ -345,7 +345,7 @@ def test_a_flush_outlives_the_log_it_came_from(partition: OpenPartition) -> None
     assert open_in(opened.folder) == []
 
 
-def test_segments_that_retention_took_need_no_sync(partition: OpenPartition) -> None:
+def test_segments_deleted_by_retention_need_no_sync(partition: OpenPartition) -> None:
     opened = partition(segment_bytes=1024, retention_bytes=1000)
     for _ in range(5):
         opened.log.append(batch(size=1000))
@@ -373,7 +373,7 @@ def test_after_a_truncation_what_was_rolled_away_before_is_still_synced(
     assert {f"{base:020d}.log" for base in range(3)} <= set(synced)
 
 
-def test_an_offline_log_lets_go_of_its_files(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_offline_log_closes_its_files(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = partition()
     opened.log.append(batch())
     monkeypatch.setattr(os, "fsync", fail_to_sync)
@@ -420,7 +420,7 @@ def test_however_many_segments_are_unsynced_a_closed_log_is_durable(
     assert not opened.log.is_dirty
 
 
-def test_a_close_that_fails_lets_go_of_the_files(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_close_still_closes_the_files(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = partition()
     opened.log.append(batch())
     monkeypatch.setattr(os, "fsync", fail_to_sync)

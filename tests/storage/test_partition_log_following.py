@@ -1,4 +1,4 @@
-"""What a log takes from a leader's log, and what it remembers of it."""
+"""Appends from a leader: accepted batches, and the state of the follower's log."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_gaps_that_compaction_left_on_the_leader_are_kept(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("reopen", [Partition.reopen_clean, Partition.reopen_unclean])
-def test_a_log_can_begin_anew_further_on_and_stays_so(
+def test_a_log_can_restart_at_a_higher_offset_permanently(
     tmp_path: Path, reopen: Callable[[Partition], PartitionLog]
 ) -> None:
     follower = leading(tmp_path)

@@ -1,4 +1,4 @@
-"""What a reader gets, from wherever it reads."""
+"""Reads from any offset."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def of(stored: list[bytes], offset: int) -> int:
 
 @pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("is_reopened", [False, True])
-def test_from_every_offset_come_the_batch_that_holds_it_and_all_behind(
+def test_a_read_returns_the_batch_of_its_offset_and_all_later_ones(
     partition: OpenPartition,
     interval: int,
     is_reopened: bool,  # noqa: FBT001
@@ -76,7 +76,7 @@ def test_from_every_offset_come_the_batch_that_holds_it_and_all_behind(
 
 @pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("max_bytes", [-1, 0, 1, 16, 60, 61, 62, 80])
-def test_however_little_is_asked_for_the_first_batch_comes_whole(
+def test_the_first_batch_is_returned_whole_whatever_the_limit(
     partition: OpenPartition, interval: int, max_bytes: int
 ) -> None:
     opened = partition(index_interval_bytes=interval)
@@ -88,7 +88,7 @@ def test_however_little_is_asked_for_the_first_batch_comes_whole(
     assert list(read_steps(opened.log, 0, max_bytes)) == stored  # from remembered positions
 
 
-def test_no_batch_comes_in_part(partition: OpenPartition) -> None:
+def test_no_batch_is_returned_in_part(partition: OpenPartition) -> None:
     opened = partition()
     stored = filled(opened)
     sizes = [len(data) for data in stored]
@@ -98,7 +98,7 @@ def test_no_batch_comes_in_part(partition: OpenPartition) -> None:
         assert bytes(opened.log.read(0, max_bytes)) == b"".join(stored[:fitting])
 
 
-def test_nothing_comes_from_the_limit_on(partition: OpenPartition) -> None:
+def test_nothing_is_returned_from_the_limit_on(partition: OpenPartition) -> None:
     opened = partition()
     stored = filled(opened)  # at 0, 1, 4, 6, 7 to 10
 
@@ -122,7 +122,7 @@ def test_a_limit_does_not_spoil_what_is_remembered(partition: OpenPartition) -> 
     assert bytes(opened.log.read(4, 1000)) == b"".join(stored[2:])
 
 
-def test_what_is_not_there_is_out_of_range(partition: OpenPartition) -> None:
+def test_unknown_offsets_are_out_of_range(partition: OpenPartition) -> None:
     opened = partition()
     filled(opened)
     opened.log.raise_start(4)
@@ -151,7 +151,7 @@ def test_a_read_stays_within_a_segment_and_the_next_goes_on_in_the_next(partitio
     assert offsets(read_all(opened.log)) == list(range(30))
 
 
-def test_a_reader_at_the_end_gets_what_comes(partition: OpenPartition) -> None:
+def test_a_reader_at_the_end_gets_new_batches(partition: OpenPartition) -> None:
     opened = partition(segment_bytes=1024)
     for number in range(30):
         assert bytes(opened.log.read(number, 1000)) == b""
@@ -268,7 +268,7 @@ def test_a_failing_disk_is_an_error_of_that_read_alone(
     assert len(values(opened.log.read(0, 1000))) == 11
 
 
-def test_a_file_that_shrank_underneath_is_an_error_and_no_endless_loop(partition: OpenPartition) -> None:
+def test_a_shrunken_file_is_an_error_not_an_endless_loop(partition: OpenPartition) -> None:
     opened = partition(segment_bytes=1024)
     for _ in range(12):
         opened.log.append(batch(size=100))

@@ -64,7 +64,7 @@ def base_of(offset: int) -> int:
 
 @pytest.mark.parametrize("interval", [EVERY_BATCH, 500, 4096])
 @pytest.mark.parametrize("offset", range(END + 1))
-def test_a_log_can_be_cut_anywhere_and_goes_on_from_there(tmp_path: Path, interval: int, offset: int) -> None:
+def test_a_log_can_be_truncated_anywhere_and_continues_there(tmp_path: Path, interval: int, offset: int) -> None:
     opened = filled(tmp_path, interval)
     before = read_all(opened.log)
     end = base_of(offset)
@@ -112,7 +112,7 @@ def check_all(log: PartitionLog) -> None:
     assert len(open_in(log.folder)) <= len(log.segments) * 3 + 1
 
 
-def test_cutting_at_the_end_or_behind_it_does_nothing(partition: OpenPartition) -> None:
+def test_truncating_at_or_beyond_the_end_does_nothing(partition: OpenPartition) -> None:
     opened = partition()
     opened.log.append(batch())
 
@@ -122,7 +122,7 @@ def test_cutting_at_the_end_or_behind_it_does_nothing(partition: OpenPartition) 
     assert opened.log.next_offset == 1
 
 
-def test_a_log_can_be_cut_again_and_again(partition: OpenPartition) -> None:
+def test_a_log_can_be_truncated_repeatedly(partition: OpenPartition) -> None:
     opened = partition(segment_bytes=1024, index_interval_bytes=EVERY_BATCH)
     for step in range(30):
         for _ in range(5):
@@ -134,7 +134,7 @@ def test_a_log_can_be_cut_again_and_again(partition: OpenPartition) -> None:
     check_all(opened.log)
 
 
-def test_a_cut_below_the_start_lowers_it(partition: OpenPartition) -> None:
+def test_truncating_below_the_start_lowers_it(partition: OpenPartition) -> None:
     opened = partition()
     for _ in range(5):
         opened.log.append(batch())
@@ -147,7 +147,7 @@ def test_a_cut_below_the_start_lowers_it(partition: OpenPartition) -> None:
     assert values(read_all(opened.log)) == [b"new"]
 
 
-def test_a_cut_below_the_first_segment_empties_the_log(partition: OpenPartition) -> None:
+def test_truncating_below_the_first_segment_empties_the_log(partition: OpenPartition) -> None:
     opened = partition(retention_bytes=0)
     opened.log.append(batch())
     delete_expired(opened.log, NOW)
@@ -158,7 +158,7 @@ def test_a_cut_below_the_first_segment_empties_the_log(partition: OpenPartition)
     assert (opened.log.start_offset, opened.log.next_offset, opened.log.size) == (1, 1, 0)
 
 
-def test_what_a_cut_takes_away_is_not_durable_any_more(partition: OpenPartition) -> None:
+def test_truncated_records_are_no_longer_durable(partition: OpenPartition) -> None:
     opened = partition(flush="ack")
     for _ in range(5):
         opened.log.append(batch())
@@ -170,7 +170,7 @@ def test_what_a_cut_takes_away_is_not_durable_any_more(partition: OpenPartition)
     assert opened.log.acknowledged_offset == 3
 
 
-def test_a_flush_under_way_when_the_log_is_cut_proves_nothing_about_what_comes_after(partition: OpenPartition) -> None:
+def test_a_flush_during_a_truncation_does_not_cover_later_records(partition: OpenPartition) -> None:
     log = partition(flush="ack").log
     for _ in range(5):
         log.append(batch())
@@ -186,7 +186,7 @@ def test_a_flush_under_way_when_the_log_is_cut_proves_nothing_about_what_comes_a
     assert log.acknowledged_offset <= 2
 
 
-def test_producers_are_as_they_were_before_what_was_cut_off(partition: OpenPartition) -> None:
+def test_truncation_restores_producer_states(partition: OpenPartition) -> None:
     opened = partition()
     for sequence in range(3):
         opened.log.append(batch(by=Producing(1, 0, sequence)))
@@ -201,7 +201,7 @@ def test_producers_are_as_they_were_before_what_was_cut_off(partition: OpenParti
     assert opened.names(".snapshot") == [f"{base:020d}.snapshot" for base in (1, 2)]
 
 
-def test_a_transaction_whose_end_was_cut_off_is_open_again(partition: OpenPartition) -> None:
+def test_a_transaction_whose_marker_was_truncated_is_open_again(partition: OpenPartition) -> None:
     log = partition().log
     log.append(batch(by=Producing(1, 0, 0, is_transactional=True)))
     log.append_end_marker(1, 0, ABORT)
@@ -246,7 +246,7 @@ def test_later_segments_go_first_so_that_a_crash_leaves_no_gap(
     assert [name for name in unlinked if name.endswith(".log")] == [f"{base:020d}.log" for base in (4, 3, 2)]
 
 
-def test_a_cut_that_fails_takes_the_partition_offline(
+def test_a_failed_truncation_takes_the_partition_offline(
     partition: OpenPartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = partition()

@@ -62,7 +62,7 @@ def test_without_a_timestamp_a_segment_is_as_old_as_the_clock_says(partition: Op
     assert bases(opened.log) == [0, 3]
 
 
-def test_age_is_counted_on_after_a_restart(partition: OpenPartition) -> None:
+def test_the_age_of_a_segment_survives_a_restart(partition: OpenPartition) -> None:
     opened = partition(segment_ms=1000, message_timestamp_after_max_ms=1 << 60)
     opened.log.append(batch(at=NOW))
     log = opened.reopen_clean()
@@ -136,7 +136,7 @@ def test_files_are_exactly_as_long_as_their_batches(partition: OpenPartition) ->
 # Configuration while running
 
 
-def test_a_changed_configuration_holds_from_the_next_append_on(partition: OpenPartition) -> None:
+def test_a_changed_configuration_applies_from_the_next_append_on(partition: OpenPartition) -> None:
     opened = partition(segment_ms=10**9)
     log = opened.log
     log.append(batch(size=700))

@@ -78,7 +78,7 @@ def test_of_several_batches_only_the_last_is_kept() -> None:
     assert [one.base_sequence for one in kept.batches] == [1]
 
 
-def test_every_damaged_byte_and_every_length_is_noticed() -> None:
+def test_every_damaged_byte_and_truncation_is_detected() -> None:
     data = encode_snapshot(states_after(batch(by=Producing(1, 0, 0))))
 
     for at in range(len(data)):
@@ -90,7 +90,7 @@ def test_every_damaged_byte_and_every_length_is_noticed() -> None:
         decode_snapshot(data + b"\0")
 
 
-def test_the_newest_usable_snapshot_is_taken_and_damaged_ones_are_passed_over(tmp_path: Path) -> None:
+def test_the_newest_usable_snapshot_is_loaded_and_damaged_ones_are_skipped(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
     for offset in (10, 20, 30, 40):
         states = states_after(batch(by=Producing(offset, 0, 0)))

@@ -34,7 +34,7 @@ def marker_header(marker: EndMarker = ABORT, epoch: int = 0, producer: int = 7, 
 
 
 class Log:
-    """Appends what is accepted, as a log would."""
+    """Appends accepted batches, like a log."""
 
     def __init__(self) -> None:
         self.states = ProducerStates()
@@ -104,11 +104,11 @@ def test_producers_do_not_disturb_each_other() -> None:
 
 
 @pytest.mark.parametrize("sequence", [0, 1, 12345, LAST])
-def test_an_unknown_producer_may_begin_anywhere(sequence: int) -> None:
+def test_an_unknown_producer_may_start_at_any_sequence(sequence: int) -> None:
     assert Log().append(header(sequence)) == 0
 
 
-def test_the_sequence_goes_on_from_zero_after_the_highest_number() -> None:
+def test_the_sequence_wraps_around_to_zero() -> None:
     log = Log()
     log.append(header(LAST))
 
@@ -135,7 +135,7 @@ def test_an_older_epoch_is_fenced_whatever_its_sequence() -> None:
             log.append(header(sequence, epoch=0))
 
 
-def test_a_newer_epoch_begins_at_zero() -> None:
+def test_a_newer_epoch_starts_at_sequence_zero() -> None:
     log = Log()
     log.append(header(0), header(1))
 
@@ -158,7 +158,7 @@ def test_a_refused_batch_changes_nothing() -> None:
     assert log.append(header(1)) == 1
 
 
-def test_a_silent_producer_is_forgotten_and_may_then_begin_anywhere() -> None:
+def test_an_expired_producer_may_start_at_any_sequence() -> None:
     log = Log()
     log.append(header(0, producer=1), header(0, producer=2))
     assert log.states.expire(NOW + 999, 1000) == []
@@ -179,7 +179,7 @@ def test_a_producer_with_an_open_transaction_is_not_forgotten() -> None:
     assert log.states.expire(NOW + 10**9, 1000) == [7]
 
 
-def test_a_batch_without_a_timestamp_keeps_nobody() -> None:
+def test_a_batch_without_a_timestamp_does_not_delay_expiry() -> None:
     states = ProducerStates()
     states.appended(read_header(batch(at=-1, by=Producing(7, 0, 0))), 0)
 
@@ -201,7 +201,7 @@ def test_a_transaction_begins_with_its_first_batch_and_holds_readers_back() -> N
     assert log.states.first_unstable_offset is None
 
 
-def test_an_abort_says_what_it_aborted_and_what_is_stable_then() -> None:
+def test_an_abort_returns_the_aborted_range_and_the_new_stable_offset() -> None:
     log = Log()
     log.append(header(0, 11, producer=1))
     log.append(header(0, 2, in_transaction=True))
@@ -228,7 +228,7 @@ def test_the_sequence_goes_on_across_transactions_of_one_epoch() -> None:
     assert log.append(header(0, in_transaction=True)) == 0
 
 
-def test_a_marker_of_a_newer_epoch_fences_the_producer_and_begins_its_sequence_anew() -> None:
+def test_a_marker_of_a_newer_epoch_fences_the_producer_and_resets_its_sequence() -> None:
     log = Log()
     log.append(header(0, in_transaction=True))
 

@@ -42,7 +42,7 @@ def test_it_reads_what_is_in_the_file(fd: int, content: bytes, size: int, positi
     assert bytes(ReadBuffers().read(fd, size, position)) == content[position : position + size]
 
 
-def test_memory_is_used_again_once_nobody_holds_it(fd: int) -> None:
+def test_memory_is_reused_once_unreferenced(fd: int) -> None:
     buffers = ReadBuffers()
     first = buffers.read(fd, MIB, 0)
     memory = id(memory_of(first))
@@ -50,7 +50,7 @@ def test_memory_is_used_again_once_nobody_holds_it(fd: int) -> None:
     assert id(memory_of(buffers.read(fd, MIB, MIB))) == memory
 
 
-def test_what_somebody_holds_a_part_of_stays_as_it_is(fd: int, content: bytes) -> None:
+def test_referenced_memory_is_not_reused(fd: int, content: bytes) -> None:
     buffers = ReadBuffers()
     part = memoryview(buffers.read(fd, MIB, 0))[1000:2000]
     others = [buffers.read(fd, MIB, 2 * MIB) for _ in range(20)]
@@ -65,7 +65,7 @@ def test_it_keeps_no_more_than_a_few_megabytes_however_much_is_held(fd: int) -> 
     assert 1 < len(kept) <= 8
 
 
-def test_nobody_can_write_into_what_was_read(fd: int) -> None:
+def test_read_buffers_are_read_only(fd: int) -> None:
     data = ReadBuffers().read(fd, MIB, 0)
     assert memoryview(data).readonly
 

@@ -1,4 +1,4 @@
-"""Opening a folder in whatever state it was left. What a crash or a bad disk does in full is in tests/faults."""
+"""Opening a folder in any state. Crashes and bad disks are tested in full in tests/faults."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_after_a_clean_stop_the_data_is_not_read(partition: OpenPartition, monke
     assert len(log.producers.producers) == 50
 
 
-def test_after_a_clean_stop_damage_in_the_middle_is_no_obstacle(partition: OpenPartition) -> None:
+def test_after_a_clean_stop_damage_in_the_middle_does_not_block(partition: OpenPartition) -> None:
     opened = partition()
     for _ in range(300):
         opened.log.append(batch(size=1000))
@@ -73,7 +73,7 @@ def test_after_a_clean_stop_damage_in_the_middle_is_no_obstacle(partition: OpenP
         log.read(120, 1000)
 
 
-def test_coming_back_does_not_wear_out_the_indexes(partition: OpenPartition) -> None:
+def test_reopening_does_not_degrade_the_indexes(partition: OpenPartition) -> None:
     opened = partition(index_interval_bytes=EVERY_BATCH)
     for number in range(20):
         opened.log.append(batch(at=NOW + number))
@@ -87,7 +87,7 @@ def test_coming_back_does_not_wear_out_the_indexes(partition: OpenPartition) -> 
         assert len(log.segments[0].indexes.times.entries()) == 19
 
 
-def test_an_index_that_is_gone_on_with_is_as_if_written_in_one_go(partition: OpenPartition) -> None:
+def test_a_continued_index_is_as_if_written_at_once(partition: OpenPartition) -> None:
     whole = partition("whole-0", index_interval_bytes=150)
     parts = partition("parts-0", index_interval_bytes=150)
     for number in range(60):
@@ -101,7 +101,7 @@ def test_an_index_that_is_gone_on_with_is_as_if_written_in_one_go(partition: Ope
     assert parts.log.segments[0].newest_timestamp == whole.log.segments[0].newest_timestamp
 
 
-def test_a_log_that_was_cut_at_the_end_while_stopped_is_noticed(opened: Partition) -> None:
+def test_a_log_truncated_while_stopped_is_detected(opened: Partition) -> None:
     opened.stop()
     last = opened.log.segments[-1].path
     os.truncate(last, last.stat().st_size - 1)
@@ -110,7 +110,7 @@ def test_a_log_that_was_cut_at_the_end_while_stopped_is_noticed(opened: Partitio
 
     with pytest.raises(CorruptMessage):
         log.read(log.next_offset - 1, 1)
-    # No offset is given out twice, though what was there is damaged.
+    # No offset is assigned twice, even if its batch is damaged.
     assert log.append(batch(b"new")).base_offset == opened.log.next_offset - 1
     assert values(log.read(log.next_offset - 1, 1)) == [b"new"]
 
@@ -139,7 +139,7 @@ def test_rebuilt_indexes_are_the_ones_that_were_lost(opened: Partition) -> None:
     assert contents(opened.folder, ".index", ".timeindex", ".txnindex") == before
 
 
-def test_only_what_lies_behind_the_recovery_point_is_read(
+def test_only_batches_after_the_recovery_point_are_read(
     partition: OpenPartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = partition(segment_bytes=100_000)
@@ -163,7 +163,7 @@ def test_only_what_lies_behind_the_recovery_point_is_read(
 
 
 @pytest.mark.parametrize("tail", [b"\0", bytes(61), bytes(4096), b"\xff" * 100, b"Kafka" * 50])
-def test_a_torn_tail_is_cut_off_and_kept_aside(opened: Partition, tail: bytes) -> None:
+def test_a_torn_tail_is_truncated_and_kept_aside(opened: Partition, tail: bytes) -> None:
     before = answers(opened.log)
     last = opened.log.segments[-1].path
     size = last.stat().st_size
@@ -185,7 +185,7 @@ def flip(path: Path, at: int) -> None:
         file.write(bytes([byte ^ 0x04]))
 
 
-def test_behind_damage_that_was_not_synced_the_log_ends_and_the_rest_is_set_aside(opened: Partition) -> None:
+def test_the_log_ends_at_unsynced_damage_and_the_rest_is_kept_aside(opened: Partition) -> None:
     second, third, *_ = opened.log.segments[1:]
     bases = [segment.base_offset for segment in opened.log.segments]
     flip(second.path, 70)
@@ -258,7 +258,7 @@ def test_damage_below_the_recovery_point_does_not_end_the_log(opened: Partition)
             assert bytes(log.read(offset, 1)) == before[offset]
 
 
-def test_what_was_cut_off_does_not_come_back_as_producer_state(partition: OpenPartition) -> None:
+def test_truncated_batches_do_not_reappear_as_producer_state(partition: OpenPartition) -> None:
     opened = partition()
     opened.log.append(batch(b"kept"))
     for sequence in range(3):
@@ -399,5 +399,5 @@ def test_an_open_that_fails_anywhere_leaves_nothing_open_and_nothing_lost(
         if is_through:
             break
     else:
-        pytest.fail("it never came to an end")
+        pytest.fail("it never ended")
     assert failures > 3

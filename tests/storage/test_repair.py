@@ -1,4 +1,4 @@
-"""Taking damaged batches out of a partition's folder."""
+"""Removing damaged batches from a partition's folder."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def flip(file: Path, at: int) -> None:
     file.write_bytes(data)
 
 
-def test_what_is_whole_is_not_changed(tmp_path: Path) -> None:
+def test_an_intact_log_is_not_changed(tmp_path: Path) -> None:
     written(tmp_path)
 
     assert damage_in(tmp_path / str(AT), lambda _: None) == []
 
 
-def test_damaged_batches_are_dropped_told_and_kept_aside(tmp_path: Path) -> None:
+def test_damaged_batches_are_dropped_reported_and_kept_aside(tmp_path: Path) -> None:
     files = written(tmp_path)
     before = {file: file.read_bytes() for file in files}
     size = before[files[0]].index(b"value 01") - before[files[0]].index(b"value 00")
@@ -77,7 +77,7 @@ def test_damaged_batches_are_dropped_told_and_kept_aside(tmp_path: Path) -> None
     assert offsets_in(tmp_path) == [each for each in range(COUNT) if each not in (first, first + 1)]
 
 
-def test_a_truncated_log_is_told_at_every_start_until_it_is_repaired(tmp_path: Path) -> None:
+def test_a_truncated_log_is_reported_at_every_start_until_repaired(tmp_path: Path) -> None:
     files = written(tmp_path)
     files[-1].write_bytes(b"")
     ends = []

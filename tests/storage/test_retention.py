@@ -39,14 +39,14 @@ def test_without_limits_everything_is_kept(partition: OpenPartition) -> None:
     assert doomed(opened, 1 << 62) == 0
 
 
-def test_segments_go_when_their_newest_record_is_older_than_allowed(partition: OpenPartition) -> None:
+def test_segments_are_deleted_when_their_newest_record_exceeds_retention(partition: OpenPartition) -> None:
     opened = partition(retention_ms=1000, retention_bytes=-1)
     fill(opened.log, NOW, NOW + 500, NOW + 700)
 
     assert [doomed(opened, NOW + age) for age in (0, 1000, 1001, 1500, 1501, 1700)] == [0, 0, 1, 1, 2, 2]
 
 
-def test_the_active_segment_goes_too_if_it_holds_records(partition: OpenPartition) -> None:
+def test_the_active_segment_is_deleted_too_if_it_has_records(partition: OpenPartition) -> None:
     opened = partition(retention_ms=1000, retention_bytes=0)
     os.utime(opened.log.segments[0].path, (0, 0))
     assert doomed(opened, NOW + 10**9) == 0
@@ -66,7 +66,7 @@ def test_an_old_segment_behind_a_young_one_waits_for_it(partition: OpenPartition
     assert doomed(opened, NOW + 6001) == 4
 
 
-def test_the_oldest_go_while_more_is_left_than_allowed(partition: OpenPartition) -> None:
+def test_the_oldest_segments_are_deleted_while_the_size_exceeds_retention(partition: OpenPartition) -> None:
     opened = partition(retention_ms=-1)
     fill(opened.log, NOW, NOW, NOW, NOW)
 
@@ -88,7 +88,7 @@ def test_the_oldest_go_while_more_is_left_than_allowed(partition: OpenPartition)
     ]
 
 
-def test_what_lies_below_the_start_goes_whatever_the_policy(partition: OpenPartition) -> None:
+def test_segments_below_the_log_start_are_deleted_whatever_the_policy(partition: OpenPartition) -> None:
     opened = partition(**FOREVER, cleanup_policy="compact")
     fill(opened.log, NOW, NOW, NOW)
 
@@ -112,7 +112,7 @@ def test_records_without_a_timestamp_are_as_old_as_their_file(partition: OpenPar
     assert doomed(opened, NOW + 1001) == 2
 
 
-def test_an_empty_segment_between_others_is_no_obstacle(partition: OpenPartition) -> None:
+def test_an_empty_segment_between_others_does_not_stop_retention(partition: OpenPartition) -> None:
     opened = partition(retention_ms=1000, cleanup_policy="compact,delete")
     fill(opened.log, NOW, NOW, NOW)
     opened.stop()
@@ -138,7 +138,7 @@ def test_a_clock_set_ahead_by_mistake_deletes_nothing(partition: OpenPartition) 
     assert doomed(opened, steady.now_ms()) == 2
 
 
-# And what a log then does
+# Effect on a log
 
 
 def test_deleted_segments_are_renamed_at_once_and_their_records_gone(partition: OpenPartition) -> None:
@@ -157,7 +157,7 @@ def test_deleted_segments_are_renamed_at_once_and_their_records_gone(partition: 
     assert len(open_in(opened.folder)) == 1
 
 
-def test_a_log_that_is_deleted_whole_goes_on_at_its_next_offset(partition: OpenPartition) -> None:
+def test_a_completely_deleted_log_continues_at_its_next_offset(partition: OpenPartition) -> None:
     opened = partition(retention_ms=1000)
     fill(opened.log, NOW, NOW)
 

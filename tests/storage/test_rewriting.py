@@ -76,7 +76,7 @@ def test_a_plain_log_is_encrypted_while_it_is_used(partition: OpenPartition) -> 
     assert found.offset == 7
 
 
-def test_what_an_old_key_encrypted_can_be_read_without_it_afterwards(partition: OpenPartition) -> None:
+def test_re_encrypted_data_is_readable_without_the_old_key(partition: OpenPartition) -> None:
     sealing = cipher(ONE_KEY)
     changing = partition(cipher=sealing, segment_bytes=1024)
     before = fill(changing)
@@ -89,7 +89,7 @@ def test_what_an_old_key_encrypted_can_be_read_without_it_afterwards(partition: 
     assert rewrites_due(changing.log, 2) == []
 
 
-def test_what_has_the_right_key_stays_as_it_is(partition: OpenPartition) -> None:
+def test_segments_with_the_current_key_are_not_rewritten(partition: OpenPartition) -> None:
     sealing = cipher(ONE_KEY)
     changing = partition(cipher=sealing, segment_bytes=1024)
     fill(changing)
@@ -150,7 +150,7 @@ def test_reading_goes_on_across_a_segment_that_was_replaced(partition: OpenParti
 
 
 @pytest.mark.parametrize("has_cleaned", [True, False])
-def test_what_a_kill_left_of_it_is_removed(partition: OpenPartition, *, has_cleaned: bool) -> None:
+def test_leftovers_of_a_killed_rewrite_are_removed(partition: OpenPartition, *, has_cleaned: bool) -> None:
     changing = partition(cipher=cipher(TWO_KEYS), segment_bytes=1024)
     before = fill(changing)
     [first, *_] = rewrites_due(changing.log, 3)
@@ -167,7 +167,7 @@ def test_what_a_kill_left_of_it_is_removed(partition: OpenPartition, *, has_clea
     assert changing.names(".tmp") == []
 
 
-def test_what_was_written_for_a_log_that_is_gone_is_discarded(partition: OpenPartition) -> None:
+def test_a_rewrite_of_a_deleted_log_is_discarded(partition: OpenPartition) -> None:
     """Its folder may by now be that of a new topic with the same name."""
     changing = partition(cipher=cipher(TWO_KEYS), segment_bytes=1024)
     before = fill(changing)

@@ -97,7 +97,7 @@ def test_a_batch_that_is_not_all_there_ends_a_scan(opened: Opened, cut: int) -> 
     assert walked(data) == [0, "x"]
 
 
-def test_a_walk_goes_on_behind_damage() -> None:
+def test_a_walk_continues_after_damage() -> None:
     good = batches(*[100] * 6)
     for number in range(6):
         for damage in (b"\0", b"\2", b"\xff"):

@@ -59,7 +59,7 @@ def test_a_new_segment_has_kafkas_files(tmp_path: Path, made: Made) -> None:
     ]
 
 
-def test_what_is_in_the_way_of_a_new_segment_is_replaced(tmp_path: Path, made: Made) -> None:
+def test_leftover_files_of_a_new_segment_are_replaced(tmp_path: Path, made: Made) -> None:
     for kind in (".index", ".log", ".timeindex", ".txnindex"):
         (tmp_path / f"{BASE:020d}{kind}").write_bytes(b"left behind" * 100)
 
@@ -179,7 +179,7 @@ def test_an_index_that_is_wrong_in_its_middle_is_rebuilt_when_it_is_used(
     assert segment.indexes.offset_path.read_bytes() == before
 
 
-def test_cut_segments_forget_what_was_cut(made: Made) -> None:
+def test_truncated_segments_forget_removed_batches(made: Made) -> None:
     segment = made(6)
     assert everything(segment, BASE + 6)[-1] == BASE + 5
     segment.truncate(3 * SIZE, BASE + 3)
@@ -199,7 +199,7 @@ def test_the_header_of_a_batch_can_be_looked_at(made: Made) -> None:
         segment.header_at(2 * SIZE)
 
 
-def test_what_is_to_be_synced_depends_on_whether_it_is_written_to(made: Made) -> None:
+def test_the_files_to_sync_depend_on_whether_the_segment_is_active(made: Made) -> None:
     segment = made(1)
 
     def names() -> list[str]:
@@ -214,7 +214,7 @@ def test_what_is_to_be_synced_depends_on_whether_it_is_written_to(made: Made) ->
     assert names() == ["log", "index", "timeindex"]
 
 
-def test_only_so_many_reads_are_remembered(made: Made) -> None:
+def test_the_number_of_remembered_positions_is_limited(made: Made) -> None:
     segment = made(200)
     for number in range(200):
         segment.read(Bounds(BASE + number, BASE + 200, 1), BASE + 200)

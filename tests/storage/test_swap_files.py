@@ -57,9 +57,7 @@ ALL_SWAP = {".log": ".swap", ".index": ".swap", ".timeindex": ".swap"}
 
 
 @pytest.mark.parametrize("removed", [(), (0,), (2,), (0, 2)])
-def test_what_has_reached_swap_takes_the_place_of_what_it_was_made_from(
-    partition: Partition, removed: tuple[int, ...]
-) -> None:
+def test_swap_files_replace_their_originals(partition: Partition, removed: tuple[int, ...]) -> None:
     write_compacted(partition.folder, ALL_SWAP)
     remove_old(partition.folder, *removed)
 
@@ -71,7 +69,7 @@ def test_what_has_reached_swap_takes_the_place_of_what_it_was_made_from(
 
 
 @pytest.mark.parametrize("left", [".index", ".timeindex"])
-def test_what_is_left_after_the_log_was_renamed_is_renamed_too(partition: Partition, left: str) -> None:
+def test_remaining_swap_files_are_renamed_after_the_log(partition: Partition, left: str) -> None:
     remove_old(partition.folder, 0, 2)
     write_compacted(partition.folder, {".log": "", ".index": "", ".timeindex": ""} | {left: ".swap"})
 
@@ -80,9 +78,7 @@ def test_what_is_left_after_the_log_was_renamed_is_renamed_too(partition: Partit
 
 
 @pytest.mark.parametrize("suffixes", [dict.fromkeys(ALL_SWAP, ".cleaned"), ALL_SWAP | {".timeindex": ".cleaned"}])
-def test_a_compaction_of_which_anything_is_still_cleaned_never_happened(
-    partition: Partition, suffixes: dict[str, str]
-) -> None:
+def test_a_compaction_with_cleaned_files_is_discarded(partition: Partition, suffixes: dict[str, str]) -> None:
     write_compacted(partition.folder, suffixes)
 
     assert everything_in(partition) == [b"a", b"b", b"c", b"d", b"e", b"f"]
@@ -141,7 +137,7 @@ def test_a_log_of_which_compaction_left_nothing_is_empty(partition: Partition) -
     assert everything_in(partition) == [b"c", b"d", b"e", b"f"]
 
 
-def test_files_that_only_look_like_it_are_left_alone(partition: Partition) -> None:
+def test_similar_files_are_not_touched(partition: Partition) -> None:
     (partition.folder / "notes.swap").write_text("mine")
 
     assert len(everything_in(partition)) == 6

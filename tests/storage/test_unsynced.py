@@ -80,7 +80,7 @@ def test_the_folder_of_a_log_that_is_as_it_was_left_need_not_be_synced(make: Mak
     assert synced == [f"{0:020d}.log"]
 
 
-def test_a_flush_counts_once_those_before_it_do(make: Make) -> None:
+def test_a_flush_counts_only_after_earlier_ones_do(make: Make) -> None:
     unsynced, _ = make(1)
     first, second = unsynced.begin_flush(5), unsynced.begin_flush(8)
     for flush in (first, second):
@@ -92,7 +92,7 @@ def test_a_flush_counts_once_those_before_it_do(make: Make) -> None:
     assert unsynced.recovery_point == 8
 
 
-def test_what_was_cut_off_while_a_flush_ran_is_not_durable(make: Make) -> None:
+def test_records_truncated_during_a_flush_are_not_durable(make: Make) -> None:
     unsynced, segments = make(2)
     flush = unsynced.begin_flush(15)
     flush.run()

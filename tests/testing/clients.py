@@ -1,4 +1,4 @@
-"""Other people's clients, set up to be quick in tests."""
+"""Third-party clients, configured to be fast in tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def consumer(broker: EphemeralBroker, group: str, **options: Any) -> Consumer:
 
 
 def send(client: Producer, topic: str, value: bytes) -> None:
-    """Send one record and wait for what becomes of it."""
+    """Send one record and wait for its delivery."""
     failures: list[Any] = []
     client.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
     assert client.flush(20) == 0
@@ -34,7 +34,7 @@ def send(client: Producer, topic: str, value: bytes) -> None:
 
 
 def failure_of(client: Producer, topic: str, value: bytes, **where: int) -> KafkaError:
-    """What a producer is told of a record that is not delivered."""
+    """The error of a record that is not delivered."""
     told: list[KafkaError] = []
     client.produce(topic, value, on_delivery=lambda error, _: told.append(error), **where)
     assert client.flush(20) == 0

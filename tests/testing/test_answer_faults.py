@@ -1,4 +1,4 @@
-"""Answers that come late, in part, damaged, or from one who does not lead any more."""
+"""Faults in responses: delayed, truncated, corrupted, or from a former leader."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reading(broker: EphemeralBroker, topic: str, **options: object) -> Consumer:
     return client
 
 
-def test_who_is_throttled_is_told_so_and_not_served_meanwhile(ottla: EphemeralBroker) -> None:
+def test_a_throttled_client_gets_throttle_time_and_is_not_served_meanwhile(ottla: EphemeralBroker) -> None:
     fault = ottla.faults.throttle(0.15, api="ListGroups", times=1)
     request = ListGroupsRequest(states_filter=(), types_filter=())
     with RawClient(ottla.bootstrap_servers) as client:
@@ -42,7 +42,7 @@ def test_who_is_throttled_is_told_so_and_not_served_meanwhile(ottla: EphemeralBr
     assert fault.struck == 1
 
 
-def test_a_producer_that_is_throttled_delivers_all_the_same(ottla: EphemeralBroker) -> None:
+def test_a_throttled_producer_still_delivers(ottla: EphemeralBroker) -> None:
     told: list[int] = []
     client = producer(ottla, throttle_cb=lambda event: told.append(round(event.throttle_time * 1000)))
     fault = ottla.faults.throttle(0.02, api="Produce", times=1)
@@ -52,7 +52,7 @@ def test_a_producer_that_is_throttled_delivers_all_the_same(ottla: EphemeralBrok
     assert (fault.struck, told[:1], values(ottla, "t")) == (1, [20], [b"x", b"y"])
 
 
-def test_half_an_answer_is_no_answer(ottla: EphemeralBroker) -> None:
+def test_a_truncated_response_closes_the_connection(ottla: EphemeralBroker) -> None:
     ottla.create_topic("t")
     fault = ottla.faults.truncate(api="Produce", times=1)
     send(producer(ottla, **{"enable.idempotence": True, "reconnect.backoff.ms": 10}), "t", b"x")
@@ -60,7 +60,7 @@ def test_half_an_answer_is_no_answer(ottla: EphemeralBroker) -> None:
     assert len(ottla.requests.of(api="Produce")) == 2
 
 
-def test_who_asks_over_another_door_is_told_that_the_connection_is_gone(ottla: EphemeralBroker) -> None:
+def test_over_rest_a_dropped_connection_is_an_error(ottla: EphemeralBroker) -> None:
     ottla.faults.truncate(api="ListGroups")
 
     async def ask() -> None:
@@ -71,7 +71,7 @@ def test_who_asks_over_another_door_is_told_that_the_connection_is_gone(ottla: E
         ottla.call(ask())
 
 
-def test_a_damaged_batch_is_noticed_and_the_next_fetch_is_sound(ottla: EphemeralBroker) -> None:
+def test_a_corrupted_batch_is_detected_and_the_next_fetch_is_intact(ottla: EphemeralBroker) -> None:
     ottla.produce("t", "x")
     fault = ottla.faults.corrupt(topic="t", times=1)
 
@@ -86,7 +86,7 @@ def test_a_damaged_batch_is_noticed_and_the_next_fetch_is_sound(ottla: Ephemeral
     assert fault.struck == 1
 
 
-def test_only_batches_of_the_partition_that_is_meant_are_damaged(ottla: EphemeralBroker) -> None:
+def test_only_batches_of_the_selected_partition_are_corrupted(ottla: EphemeralBroker) -> None:
     ottla.create_topic("t", partitions=2)
     ottla.produce("t", "x")
     fault = ottla.faults.corrupt(topic="t", partition=1)
@@ -95,7 +95,7 @@ def test_only_batches_of_the_partition_that_is_meant_are_damaged(ottla: Ephemera
     assert fault.struck == 0
 
 
-def test_leadership_that_is_lost_is_looked_for_until_it_is_back(ottla: EphemeralBroker) -> None:
+def test_clients_retry_until_a_lost_leader_is_back(ottla: EphemeralBroker) -> None:
     ottla.create_topic("t", partitions=2)
     client = producer(ottla)
     fault = ottla.faults.lose_leadership("t", 0)
@@ -117,7 +117,7 @@ def test_a_consumer_waits_for_a_leader_too(ottla: EphemeralBroker) -> None:
     assert fault.struck == 2
 
 
-def test_a_paused_broker_answers_nobody_and_serves_all_when_it_goes_on(ottla: EphemeralBroker) -> None:
+def test_a_paused_broker_answers_nothing_and_serves_everything_when_resumed(ottla: EphemeralBroker) -> None:
     ottla.create_topic("t")
     client = producer(ottla)
     with ottla.faults.pause() as fault:

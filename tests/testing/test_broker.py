@@ -1,4 +1,4 @@
-"""A broker for every test: there at once, clean, with what tests need to look at it."""
+"""A broker for every test: fast, clean, and inspectable."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_nothing_is_left_behind() -> None:
     assert set(threading.enumerate()) <= before
 
 
-def test_outside_its_block_it_says_that_it_does_not_run() -> None:
+def test_use_outside_of_its_block_is_an_error() -> None:
     broker = testing.broker()
     with pytest.raises(RuntimeError, match="not running"):
         _ = broker.bootstrap_servers
@@ -86,7 +86,7 @@ def test_more_is_read_back_than_fits_one_fetch(ottla: EphemeralBroker) -> None:
     assert len(ottla.records("t")) == 11
 
 
-def test_what_is_not_there_is_said_to_be_missing(ottla: EphemeralBroker) -> None:
+def test_missing_topics_and_partitions_are_errors(ottla: EphemeralBroker) -> None:
     ottla.create_topic("there")
     with pytest.raises(UnknownTopicOrPartition, match="there"):
         ottla.records("missing")

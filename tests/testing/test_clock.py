@@ -1,4 +1,4 @@
-"""The broker's clock moves when told to, and what goes by it happens at once."""
+"""The broker's clock can be moved, and timers fire at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HOUR_S = 3600
 
 
-def test_a_member_that_is_not_heard_of_is_lost_at_once(ottla: EphemeralBroker) -> None:
+def test_a_silent_member_expires_at_once(ottla: EphemeralBroker) -> None:
     ottla.produce("t", "x")
     quiet = {"session.timeout.ms": 600_000, "heartbeat.interval.ms": 300_000, "max.poll.interval.ms": 600_000}
     with closing(consumer(ottla, "readers", **quiet)) as reader:
@@ -48,7 +48,7 @@ def test_records_bear_the_time_of_the_clock(ottla: EphemeralBroker) -> None:
     assert third - first == pytest.approx(HOUR_S * 1000, abs=2)
 
 
-def test_a_frozen_clock_goes_on_from_where_it_stood() -> None:
+def test_a_frozen_clock_continues_where_it_stopped() -> None:
     moves: list[None] = []
     clock = MovableClock(lambda: moves.append(None))
     clock.freeze()

@@ -1,4 +1,4 @@
-"""Three nodes in one process, which can be killed and come back."""
+"""Three nodes in one process that can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_topic_is_on_all_three_nodes(ottla_cluster: EphemeralCluster) -> None:
     assert [(record.partition, record.value) for record in ottla_cluster.records("t")] == [(2, b"a"), (2, b"b")]
 
 
-def test_what_was_acknowledged_survives_the_leader_and_clients_find_the_next(ottla_cluster: EphemeralCluster) -> None:
+def test_acknowledged_records_survive_the_leader_and_clients_find_the_next(ottla_cluster: EphemeralCluster) -> None:
     ottla_cluster.create_topic("t", configs={"min.insync.replicas": "2"})
     client = producer(ottla_cluster)
     send(client, "t", b"a")
@@ -72,7 +72,7 @@ def test_with_too_few_nodes_nothing_is_acknowledged(ottla_cluster: EphemeralClus
     assert values(ottla_cluster, "t") == [b"a", b"b"]
 
 
-def test_a_group_goes_on_when_its_coordinator_dies(ottla_cluster: EphemeralCluster) -> None:
+def test_a_group_continues_when_its_coordinator_dies(ottla_cluster: EphemeralCluster) -> None:
     ottla_cluster.create_topic("t")
     ottla_cluster.produce("t", "a")
     settings = {"bootstrap.servers": ottla_cluster.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
@@ -86,7 +86,7 @@ def test_a_group_goes_on_when_its_coordinator_dies(ottla_cluster: EphemeralClust
         assert poll(reader) == b"b"
 
 
-def test_each_node_has_faults_of_its_own(ottla_cluster: EphemeralCluster) -> None:
+def test_each_node_has_its_own_faults(ottla_cluster: EphemeralCluster) -> None:
     ottla_cluster.create_topic("t")
     leader = ottla_cluster.leader_of("t")
     fault = leader.faults.error("NOT_LEADER_OR_FOLLOWER", api="Produce", topic="t", times=1)
@@ -94,7 +94,7 @@ def test_each_node_has_faults_of_its_own(ottla_cluster: EphemeralCluster) -> Non
     assert fault.struck == 1
 
 
-def test_a_node_that_is_not_there_says_so(ottla_cluster: EphemeralCluster) -> None:
+def test_an_unknown_node_is_an_error(ottla_cluster: EphemeralCluster) -> None:
     ottla_cluster.kill(1)
     with pytest.raises(RuntimeError, match="node 1 is not running"):
         ottla_cluster.kill(1)

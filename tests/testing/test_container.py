@@ -30,7 +30,7 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(program)
 
 
-def test_clients_are_told_the_port_that_is_mapped(docker: str, tmp_path: Path) -> None:
+def test_clients_get_the_mapped_port(docker: str, tmp_path: Path) -> None:
     with OttlaContainer(docker=docker, enable_faults=True, settings={"broker.default_partitions": "3"}) as container:
         producer = Producer({"bootstrap.servers": container.get_bootstrap_server(), "log_level": 0})
         described = producer.list_topics(timeout=20)
@@ -45,18 +45,18 @@ def test_clients_are_told_the_port_that_is_mapped(docker: str, tmp_path: Path) -
     assert [one.name for one in tmp_path.glob("fake-docker-*")] == []
 
 
-def test_one_that_ends_at_once_says_why(docker: str) -> None:
+def test_a_container_that_exits_at_once_is_reported(docker: str) -> None:
     container = OttlaContainer(docker=docker, settings={"broker.nonsense": "1"})
     with pytest.raises(RuntimeError, match=r"(?s)has ended:.*OTTLA_BROKER_NONSENSE"):
         container.start()
 
 
-def test_what_docker_refuses_is_told(docker: str) -> None:
+def test_docker_errors_are_reported(docker: str) -> None:
     with pytest.raises(RuntimeError, match="docker run failed: Unable to find image"):
         OttlaContainer("missing", docker=docker).start()
 
 
-def test_without_docker_it_is_said_so() -> None:
+def test_a_missing_docker_is_reported() -> None:
     with pytest.raises(RuntimeError, match="program 'no-such-docker' not found"):
         OttlaContainer(docker="no-such-docker").start()
 
@@ -76,7 +76,7 @@ def test_the_image_serves() -> None:
         assert producer.flush(20) == 0
 
 
-def test_what_the_image_is_made_of_is_there() -> None:
+def test_the_files_of_the_image_exist() -> None:
     """What the Dockerfile copies exists, and the settings it names do too."""
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     copied = [name for line in lines if line.startswith("COPY") for name in line.split()[1:-1]]

@@ -1,4 +1,4 @@
-"""Groups and transactions that lose what they had."""
+"""Faults of coordinators: expired sessions and transactions, forced rebalances."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_rebalance_can_be_forced_though_nothing_has_changed(ottla: EphemeralBr
     assert fault.struck == 1
 
 
-def test_a_member_whose_session_expires_joins_anew_under_another_id(ottla: EphemeralBroker) -> None:
+def test_a_member_whose_session_expires_rejoins_with_another_id(ottla: EphemeralBroker) -> None:
     ottla.produce("t", "x")
     lost: list[object] = []
     with closing(consumer(ottla, "readers", **QUICK, **{"client.id": "a"})) as reader:
@@ -49,7 +49,7 @@ def test_a_member_whose_session_expires_joins_anew_under_another_id(ottla: Ephem
     assert fault.struck == 1
 
 
-def test_where_there_is_nobody_nothing_can_expire(ottla: EphemeralBroker) -> None:
+def test_expiring_an_unknown_group_is_an_error(ottla: EphemeralBroker) -> None:
     with pytest.raises(LookupError, match="force_rebalance: nothing matches group='nobody'"):
         ottla.faults.force_rebalance("nobody")
     with pytest.raises(LookupError, match="expire_session"):

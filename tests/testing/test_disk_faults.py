@@ -42,13 +42,13 @@ def test_a_full_disk_refuses_records_until_there_is_room(ottla: EphemeralBroker)
     assert values(ottla, "t") == [b"before", b"after"]
 
 
-def test_a_producer_that_tries_again_gets_over_a_full_disk(ottla: EphemeralBroker) -> None:
+def test_a_retrying_producer_survives_a_full_disk(ottla: EphemeralBroker) -> None:
     fault = ottla.faults.fill_disk(topic="t", times=2)
     send(producer(ottla), "t", b"x")
     assert (fault.struck, values(ottla, "t")) == (2, [b"x"])
 
 
-def test_a_commit_is_tried_again_when_the_disk_is_full(ottla: EphemeralBroker) -> None:
+def test_a_commit_is_retried_when_the_disk_is_full(ottla: EphemeralBroker) -> None:
     ottla.produce("t", "x")
     settings = {"bootstrap_servers": ottla.bootstrap_servers, "auto_offset_reset": "earliest"}
     with closing(KafkaConsumer("t", group_id="readers", enable_auto_commit=False, **settings)) as reader:

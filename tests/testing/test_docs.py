@@ -1,4 +1,4 @@
-"""What docs/testing.md shows runs, as tests of somebody else's."""
+"""The examples in docs/testing.md run as user tests."""
 
 from __future__ import annotations
 

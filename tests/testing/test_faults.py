@@ -1,4 +1,4 @@
-"""What is to go wrong does, for whom it is meant and as often as it is meant, and is counted."""
+"""Faults affect the selected requests the given number of times, and are counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ottla.testing import EphemeralBroker
 
 
-def test_an_error_strikes_as_often_as_told_and_the_client_tries_again(ottla: EphemeralBroker) -> None:
+def test_an_error_is_injected_the_given_number_of_times_and_the_client_retries(ottla: EphemeralBroker) -> None:
     fault = ottla.faults.error("NOT_LEADER_OR_FOLLOWER", api="Produce", topic="t", times=2)
     send(producer(ottla), "t", b"x")
     assert fault.struck == 2
@@ -132,7 +132,7 @@ def test_a_commit_is_refused_for_one_group(ottla: EphemeralBroker) -> None:
         ("Fetch", "NOT_LEADER_OR_FOLLOWER"),
     ],
 )
-def test_a_consumer_gets_over_a_passing_error(ottla: EphemeralBroker, api: str, code: str) -> None:
+def test_a_consumer_survives_a_transient_error(ottla: EphemeralBroker, api: str, code: str) -> None:
     ottla.produce("t", "x")
     fault = ottla.faults.error(code, api=api, times=1)
     with closing(consumer(ottla, "readers", **{"retry.backoff.ms": 10})) as reader:
@@ -141,7 +141,7 @@ def test_a_consumer_gets_over_a_passing_error(ottla: EphemeralBroker, api: str, 
     assert fault.struck == 1
 
 
-def test_a_fault_that_does_not_strike_says_so_when_it_is_waited_for(ottla: EphemeralBroker) -> None:
+def test_waiting_for_a_fault_that_never_matches_is_an_error(ottla: EphemeralBroker) -> None:
     fault = ottla.faults.drop(api="Produce", topic="t", times=3)
     with pytest.raises(
         TimeoutError, match=r"not 1 times: <drop before the effect for api='Produce', topic='t', struck 0"
@@ -149,7 +149,7 @@ def test_a_fault_that_does_not_strike_says_so_when_it_is_waited_for(ottla: Ephem
         fault.wait(timeout_s=0.01)
 
 
-def test_the_first_of_two_faults_strikes_until_it_is_spent(ottla: EphemeralBroker) -> None:
+def test_the_first_of_two_faults_applies_until_used_up(ottla: EphemeralBroker) -> None:
     first = ottla.faults.error("NOT_LEADER_OR_FOLLOWER", api="Produce", times=1)
     second = ottla.faults.error("REQUEST_TIMED_OUT", api="Produce", times=1)
     send(producer(ottla), "t", b"x")

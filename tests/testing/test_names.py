@@ -1,4 +1,4 @@
-"""Names that are imported when they are first used, and names that are none."""
+"""Lazily imported names, and unknown names."""
 
 import pytest
 
@@ -7,12 +7,12 @@ import ottla.dmqp
 import ottla.testing
 
 
-def test_every_name_that_is_offered_can_be_had() -> None:
+def test_every_exported_name_can_be_imported() -> None:
     for module in (ottla, ottla.dmqp, ottla.testing):
         assert all(getattr(module, name) is not None for name in module.__all__)
 
 
-def test_a_name_that_is_none_is_refused() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     # `make check` fails if a type checker would let these pass: the ignores would be unused.
     with pytest.raises(AttributeError, match="module 'ottla' has no attribute 'Producr'"):
         _ = ottla.Producr  # type: ignore[attr-defined]

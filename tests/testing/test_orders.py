@@ -1,4 +1,4 @@
-"""The order service of the examples, with each client, through what can happen to it."""
+"""The order service of the examples with each client, under faults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_each_order_is_billed_and_then_committed(ottla: EphemeralBroker, service
     assert order_of_work[:4] == ["Produce", "OffsetCommit", "Produce", "OffsetCommit"]
 
 
-def test_what_kafka_refuses_for_a_moment_is_tried_again(ottla: EphemeralBroker, service: Make) -> None:
+def test_transient_errors_are_retried(ottla: EphemeralBroker, service: Make) -> None:
     fault = ottla.faults.error("NOT_ENOUGH_REPLICAS", api="Produce", topic=INVOICES, times=2)
     ottla.produce(ORDERS, order(1))
     with service() as worker:
@@ -56,9 +56,7 @@ def test_what_kafka_refuses_for_a_moment_is_tried_again(ottla: EphemeralBroker, 
     assert (fault.struck, billed(ottla)) == (2, ["1"])
 
 
-def test_an_invoice_that_kafka_does_not_take_leaves_the_order_to_come_again(
-    ottla: EphemeralBroker, service: Make
-) -> None:
+def test_an_order_whose_invoice_fails_is_redelivered(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, order(1))
     fault = ottla.faults.error("MESSAGE_TOO_LARGE", api="Produce", topic=INVOICES)
     with service() as worker, pytest.raises(NotDelivered):
@@ -70,7 +68,7 @@ def test_an_invoice_that_kafka_does_not_take_leaves_the_order_to_come_again(
     assert billed(ottla) == ["1"]
 
 
-def test_an_answer_that_is_lost_does_not_bill_twice(ottla: EphemeralBroker, service: Make) -> None:
+def test_a_lost_response_does_not_bill_twice(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, order(1))
     fault = ottla.faults.drop(api="Produce", topic=INVOICES, times=1, after_effect=True)
     with service() as worker:
@@ -85,7 +83,7 @@ def test_an_order_that_comes_twice_is_billed_once(ottla: EphemeralBroker, servic
     assert billed(ottla) == ["1"]
 
 
-def test_what_is_no_order_is_set_aside_and_the_next_is_billed(ottla: EphemeralBroker, service: Make) -> None:
+def test_an_invalid_order_is_set_aside_and_the_next_is_billed(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, "{ poison", order(2))
     with service() as worker:
         handle(worker, 2)
@@ -93,7 +91,7 @@ def test_what_is_no_order_is_set_aside_and_the_next_is_billed(ottla: EphemeralBr
     assert billed(ottla) == ["2"]
 
 
-def test_another_worker_takes_over_from_one_that_is_taken_for_dead(ottla: EphemeralBroker, service: Make) -> None:
+def test_another_worker_takes_over_from_an_expired_one(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, order(1))
     with service("first") as first:
         handle(first, 1)
@@ -110,7 +108,7 @@ def test_another_worker_takes_over_from_one_that_is_taken_for_dead(ottla: Epheme
     assert billed(ottla) == ["1", "2"]
 
 
-def test_an_outage_is_sat_out(ottla: EphemeralBroker, service: Make) -> None:
+def test_an_outage_is_survived(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, order(1))
     with service() as worker:
         handle(worker, 1)

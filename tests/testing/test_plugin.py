@@ -1,4 +1,4 @@
-"""The pytest plugin, as somebody else's tests use it."""
+"""The pytest plugin in user tests."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=100, check=False)
 
 
-def test_somebody_elses_tests_get_brokers_from_it(tmp_path: Path) -> None:
+def test_user_tests_get_brokers_from_the_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_app.py").write_text(TESTS)
     # By name, unless the installed package brings it in by itself.
     ended = run("-m", "pytest", "-q", "-W", "error", "-p", "ottla.testing.plugin", "-p", "no:ottla", ".", cwd=tmp_path)
     assert "21 passed" in ended.stdout, ended.stdout + ended.stderr
 
 
-def test_pytest_is_told_of_it() -> None:
+def test_the_plugin_is_registered_with_pytest() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert import_module(project["entry-points"]["pytest11"]["ottla"]).__name__ == "ottla.testing.plugin"
     assert any(one.startswith("pytest") for one in project["optional-dependencies"]["testing"])

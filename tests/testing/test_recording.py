@@ -1,4 +1,4 @@
-"""A slice of a topic goes into one file, and comes back as it was."""
+"""Record a part of a topic to a file, and replay it unchanged."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def recording(ottla: EphemeralBroker, tmp_path: Path) -> Path:
     return file
 
 
-def test_what_was_recorded_is_in_the_order_of_time(recording: Path) -> None:
+def test_recorded_messages_are_in_timestamp_order(recording: Path) -> None:
     assert read_head(recording).partitions == 3
     assert [(one.partition, one.offset) for one in read_records(recording)] == [(1, 0), (0, 0), (1, 1)]
 
 
-def test_it_comes_back_as_it_was(ottla: EphemeralBroker, recording: Path) -> None:
+def test_a_recording_is_replayed_unchanged(ottla: EphemeralBroker, recording: Path) -> None:
     said = cli(ottla, "replay", str(recording), "--to", "again").stderr
     assert said == "3 messages written to again\n"
     assert content(ottla, "again") == content(ottla, "orders")
@@ -70,7 +70,7 @@ def test_a_test_can_replay_it(ottla: EphemeralBroker, recording: Path) -> None:
     assert len(ottla.records("orders")) == 6
 
 
-def test_what_was_aborted_is_not_recorded(ottla: EphemeralBroker, tmp_path: Path) -> None:
+def test_aborted_messages_are_not_recorded(ottla: EphemeralBroker, tmp_path: Path) -> None:
     client = producer(ottla, **{"transactional.id": "shop"})
     client.init_transactions(20)
     for value, end in ((b"kept", client.commit_transaction), (b"aborted", client.abort_transaction)):
@@ -88,7 +88,7 @@ def test_only_a_slice_is_recorded(ottla: EphemeralBroker, recording: Path) -> No
     assert [one.value for one in read_records(recording)] == [b"b", b"c"]
 
 
-def test_of_a_recording_that_is_interrupted_nothing_is_left(ottla: EphemeralBroker, tmp_path: Path) -> None:
+def test_an_interrupted_recording_leaves_no_file(ottla: EphemeralBroker, tmp_path: Path) -> None:
     ottla.produce("orders", "a")
     held = ottla.faults.pause(api="Fetch")
     command = [sys.executable, "-m", "ottla", "record", "orders", "orders.rec", "--broker", ottla.bootstrap_servers]
@@ -115,7 +115,7 @@ def test_speed_scales_the_time_since_the_first_message(speed: float, due_s: floa
     assert due_after_s(first, later, speed) == 0
 
 
-def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "other.txt"
     file.write_text("two coffees\n")
     with pytest.raises(ConfigError, match=r"other.txt is not a valid recording"):

@@ -1,4 +1,4 @@
-"""What clients sent can be looked at, and waited for."""
+"""Requests of clients can be inspected and waited for."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def test_every_fetch_names_what_it_asks_for(ottla: EphemeralBroker) -> None:
     assert fetched.about[0] == ("t", 0)
 
 
-def test_what_the_kit_asks_itself_is_no_request_of_a_client(ottla: EphemeralBroker) -> None:
+def test_requests_of_the_kit_itself_are_not_recorded(ottla: EphemeralBroker) -> None:
     ottla.produce("t", "x")
     ottla.records("t")
     assert list(ottla.requests) == []
     assert len(ottla.requests) == 0
 
 
-def test_waiting_for_requests_that_do_not_come_says_what_came(ottla: EphemeralBroker) -> None:
+def test_a_timeout_while_waiting_lists_the_received_requests(ottla: EphemeralBroker) -> None:
     send(producer(ottla), "t", b"x")
     with pytest.raises(TimeoutError, match=r"got 1 of 2 requests with api='Produce', topic='t' in 0.01 s; .*Metadata"):
         ottla.requests.wait_for(2, api="Produce", topic="t", timeout_s=0.01)

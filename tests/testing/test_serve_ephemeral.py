@@ -38,7 +38,7 @@ def ephemeral(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_it_serves_from_a_folder_that_is_gone_at_the_end(tmp_path: Path) -> None:
+def test_its_temporary_folder_is_removed_at_the_end(tmp_path: Path) -> None:
     with ephemeral(tmp_path, "--ready-file", "ready.json") as process:
         assert process.stdout is not None
         ready = READY.fullmatch(process.stdout.readline())
@@ -56,7 +56,7 @@ def test_it_serves_from_a_folder_that_is_gone_at_the_end(tmp_path: Path) -> None
     assert json.loads((tmp_path / "ready.json").read_bytes())["kafka"] == ready[1]
 
 
-def test_faults_have_to_be_enabled_and_are_warned_of(tmp_path: Path) -> None:
+def test_faults_must_be_enabled_and_log_a_warning(tmp_path: Path) -> None:
     with ephemeral(tmp_path, "--enable-faults") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -67,7 +67,7 @@ def test_faults_have_to_be_enabled_and_are_warned_of(tmp_path: Path) -> None:
         assert answer.status_code == 201
 
 
-def test_one_that_is_told_twice_to_stop_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_second_stop_signal_leaves_nothing_behind(tmp_path: Path) -> None:
     with ephemeral(tmp_path) as process:
         assert process.stdout is not None
         ready = READY.fullmatch(process.stdout.readline())
@@ -78,7 +78,7 @@ def test_one_that_is_told_twice_to_stop_leaves_nothing_behind(tmp_path: Path) ->
     assert not Path(ready[2]).exists()
 
 
-def test_a_folder_of_ones_own_is_refused(tmp_path: Path) -> None:
+def test_a_data_dir_with_ephemeral_is_refused(tmp_path: Path) -> None:
     with ephemeral(tmp_path, "--data-dir", "mine") as process:
         _, said = process.communicate(timeout=30)
     assert process.returncode == 2

@@ -1,4 +1,4 @@
-"""Data as it was: snapshots and restarts."""
+"""Snapshots and restarts of a test broker."""
 
 from __future__ import annotations
 

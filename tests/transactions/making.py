@@ -42,7 +42,7 @@ class Written:
         self.rules.apply(change)
 
     def done(self, decision: Decision, now_ms: int = 0) -> Decision:
-        """Carried out to the end."""
+        """Carry out all actions."""
         if decision.change is not None:
             self.write(decision.change)
             if decision.change.is_ending:

@@ -1,4 +1,4 @@
-"""Who may do what to a transaction, and when."""
+"""Rules of the transaction coordinator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_new_id_gets_a_producer_id_and_epoch_0() -> None:
     assert Written().producer() == (1000, 0)
 
 
-def test_whoever_comes_later_is_in_the_next_epoch_and_fences_the_one_before() -> None:
+def test_a_later_producer_gets_the_next_epoch_and_fences_the_previous_one() -> None:
     written = Written()
     first = written.producer()
     assert written.producer() == (1000, 1)
@@ -33,7 +33,7 @@ def test_whoever_comes_later_is_in_the_next_epoch_and_fences_the_one_before() ->
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 15 * MINUTE_MS + 1])
-def test_a_timeout_that_cannot_be_is_refused(timeout_ms: int) -> None:
+def test_an_invalid_timeout_is_refused(timeout_ms: int) -> None:
     refused = Written().rules.init_producer_id("t", timeout_ms, None, 0)
     assert (refused.error, refused.change) == (ErrorCode.INVALID_TRANSACTION_TIMEOUT, None)
 
@@ -61,7 +61,7 @@ def test_partitions_are_added_once() -> None:
 
 
 @pytest.mark.parametrize(("is_commit", "state"), [(True, State.COMPLETE_COMMIT), (False, State.COMPLETE_ABORT)])
-def test_an_old_producer_keeps_its_epoch_and_a_new_one_is_moved_on(is_commit: bool, state: State) -> None:
+def test_before_kip_890_the_epoch_stays_and_since_then_it_is_bumped(is_commit: bool, state: State) -> None:
     for version, epoch in ((OLD, 0), (NEW, 1)):
         written = Written()
         producer = written.producer()
@@ -72,7 +72,7 @@ def test_an_old_producer_keeps_its_epoch_and_a_new_one_is_moved_on(is_commit: bo
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
-def test_an_end_that_is_asked_for_again_is_answered_as_the_first_time(version: int) -> None:
+def test_a_repeated_end_gets_the_same_response(version: int) -> None:
     written = Written()
     producer = written.producer()
     written.begin(producer, A, version=version)
@@ -84,7 +84,7 @@ def test_an_end_that_is_asked_for_again_is_answered_as_the_first_time(version: i
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
-def test_nobody_can_go_on_while_partitions_are_being_told(version: int) -> None:
+def test_requests_are_concurrent_while_markers_are_being_written(version: int) -> None:
     written = Written()
     producer = written.producer()
     written.begin(producer, A, version=version)
@@ -98,14 +98,14 @@ def test_nobody_can_go_on_while_partitions_are_being_told(version: int) -> None:
     assert written.end(producer, version=version).error is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_an_old_producer_has_to_begin_before_it_ends() -> None:
+def test_before_kip_890_ending_without_a_transaction_is_refused() -> None:
     written = Written()
     producer = written.producer()
     for is_commit in (True, False):
         assert written.end(producer, is_commit=is_commit, version=OLD).error is ErrorCode.INVALID_TXN_STATE
 
 
-def test_a_new_one_may_abort_nothing_and_is_moved_on() -> None:
+def test_since_kip_890_an_empty_abort_bumps_the_epoch() -> None:
     written = Written()
     producer = written.producer()
     assert written.end(producer).error is ErrorCode.INVALID_TXN_STATE
@@ -113,7 +113,7 @@ def test_a_new_one_may_abort_nothing_and_is_moved_on() -> None:
     assert (aborted.error, aborted.epoch) == (ErrorCode.NONE, 1)
 
 
-def test_what_is_under_way_is_aborted_when_its_producer_starts_anew() -> None:
+def test_an_open_transaction_is_aborted_when_its_producer_restarts() -> None:
     written = Written()
     producer = written.producer()
     written.begin(producer, A)
@@ -123,17 +123,17 @@ def test_what_is_under_way_is_aborted_when_its_producer_starts_anew() -> None:
     assert written.producer() == (producer[0], 2)
 
 
-def test_a_producer_that_goes_on_after_an_error_names_what_it_was() -> None:
+def test_a_producer_that_recovers_from_an_error_sends_its_previous_epoch() -> None:
     written = Written()
     producer = written.producer()
     moved = written.done(written.rules.init_producer_id("t", MINUTE_MS, producer, 0))
     assert (moved.producer_id, moved.epoch) == (producer[0], 1)
-    # It did not hear the answer and asks again.
+    # It missed the response and asks again.
     again = written.done(written.rules.init_producer_id("t", MINUTE_MS, producer, 0))
     assert (again.producer_id, again.epoch) == (producer[0], 1)
 
 
-def test_one_that_was_replaced_meanwhile_is_fenced() -> None:
+def test_a_replaced_producer_is_fenced() -> None:
     written = Written()
     producer = written.producer()
     written.producer()
@@ -141,7 +141,7 @@ def test_one_that_was_replaced_meanwhile_is_fenced() -> None:
     assert written.rules.init_producer_id("t", MINUTE_MS, (7, 0), 0).error is ErrorCode.PRODUCER_FENCED
 
 
-def test_one_of_the_epoch_before_is_not_taken_for_the_one_that_ended_the_last_transaction() -> None:
+def test_a_producer_of_the_previous_epoch_is_not_mistaken_for_a_retry() -> None:
     written = Written()
     before = written.producer()
     now = written.producer()
@@ -155,13 +155,13 @@ def at_epoch(written: Written, epoch: int) -> tuple[int, int]:
     return 7, epoch
 
 
-def test_when_its_epochs_have_run_out_a_producer_gets_another_id() -> None:
+def test_with_exhausted_epochs_a_producer_gets_another_id() -> None:
     written = Written()
     at_epoch(written, LAST_EPOCH)
     assert written.producer() == (1000, 0)
 
 
-def test_so_does_one_whose_last_transaction_ends() -> None:
+def test_with_exhausted_epochs_the_end_of_a_transaction_assigns_another_id() -> None:
     written = Written()
     producer = at_epoch(written, LAST_EPOCH)
     written.begin(producer, A)
@@ -173,7 +173,7 @@ def test_so_does_one_whose_last_transaction_ends() -> None:
     assert written.end(producer).producer_id == 1000
 
 
-def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() -> None:
+def test_a_timed_out_transaction_is_aborted_and_its_producer_fenced() -> None:
     written = Written()
     producer = written.producer()
     written.begin(producer, A, version=OLD, now_ms=1000)
@@ -188,7 +188,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() 
     assert written.rules.next_deadline_ms() is None
 
 
-def test_one_can_be_taken_for_late_before_its_time() -> None:
+def test_a_transaction_can_be_expired_early() -> None:
     written = Written()
     producer = written.producer()
     assert written.rules.expire_now("t", 0) == []
@@ -199,7 +199,7 @@ def test_one_can_be_taken_for_late_before_its_time() -> None:
     assert written.rules.expire_now("t", 0) == []
 
 
-def test_one_that_has_ended_in_time_is_left_alone() -> None:
+def test_a_transaction_that_ended_in_time_does_not_expire() -> None:
     written = Written()
     producer = written.producer()
     written.begin(producer, A)
@@ -207,7 +207,7 @@ def test_one_that_has_ended_in_time_is_left_alone() -> None:
     assert written.rules.expire(10 * MINUTE_MS) == []
 
 
-def test_an_abort_that_could_not_be_written_comes_again() -> None:
+def test_an_abort_that_could_not_be_written_is_retried() -> None:
     written = Written()
     written.begin(written.producer(), A)
     assert len(written.rules.expire(MINUTE_MS)) == 1
@@ -216,7 +216,7 @@ def test_an_abort_that_could_not_be_written_comes_again() -> None:
     assert len(written.rules.expire(MINUTE_MS + 500)) == 1
 
 
-def test_an_id_that_nobody_uses_is_forgotten_unless_it_is_in_use() -> None:
+def test_an_unused_transactional_id_expires() -> None:
     written = Written(TransactionConfig(id_expiration_ms=10))
     producer = written.producer()
     assert written.rules.forget(9) == []
@@ -230,7 +230,7 @@ def test_an_id_that_nobody_uses_is_forgotten_unless_it_is_in_use() -> None:
     assert written.rules.get("t") is None
 
 
-def test_a_restart_knows_what_was_written() -> None:
+def test_written_states_survive_a_restart() -> None:
     written = Written()
     producer = written.producer()
     written.begin(producer, A, B)
@@ -240,7 +240,7 @@ def test_a_restart_knows_what_was_written() -> None:
     assert written.rules.next_deadline_ms() == MINUTE_MS
 
 
-def test_what_another_broker_answers_for_is_forgotten_and_not_expired() -> None:
+def test_ids_coordinated_by_another_broker_are_unloaded_but_not_expired() -> None:
     written = Written()
     written.begin(written.producer(), A)
     written.producer("other")

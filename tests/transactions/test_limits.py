@@ -19,7 +19,7 @@ def full(written: Written) -> int:
     raise AssertionError("never full")
 
 
-def test_new_ids_are_refused_when_the_memory_is_used_up_and_known_ones_go_on() -> None:
+def test_new_ids_are_refused_when_the_memory_is_used_up_and_known_ones_continue() -> None:
     written = Written(TransactionConfig(max_memory_bytes=100_000))
     count = full(written)
     assert 50 < count < 200
@@ -37,7 +37,7 @@ def test_an_id_that_expires_makes_room() -> None:
     assert not written.rules.init_producer_id("new", MINUTE_MS, None, 1000).error
 
 
-def test_a_transaction_cannot_take_partitions_without_end_and_can_still_end() -> None:
+def test_the_partitions_of_a_transaction_are_limited_and_it_can_still_end() -> None:
     written = Written(TransactionConfig(max_memory_bytes=5_000))
     producer = written.producer()
     written.begin(producer, A, B)

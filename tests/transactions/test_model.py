@@ -1,4 +1,4 @@
-"""Random schedules of producers, time, and crashes between any two writes: a transaction is whole or not there."""
+"""Model test: random producers, time, and crashes between any two writes; transactions are atomic."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Log:
         self.entries.append((producer_id, is_commit))
 
     def outcomes(self) -> dict[int, set[bool | None]]:
-        """By token: committed, aborted, or nobody knows yet."""
+        """By token: committed, aborted, or undecided."""
         found: dict[int, set[bool | None]] = {}
         open_tokens: dict[int, list[int]] = {}
         for producer_id, what in self.entries:
@@ -222,19 +222,19 @@ class Transactions(RuleBasedStateMachine):
         return found
 
     @invariant()
-    def every_transaction_is_whole_or_not_there(self) -> None:
+    def every_transaction_is_atomic(self) -> None:
         if hasattr(self, "logs"):
             assert all(len(outcomes) == 1 for outcomes in self._outcomes().values())
 
     @invariant()
-    def what_was_confirmed_is_so(self) -> None:
+    def confirmed_outcomes_hold(self) -> None:
         if hasattr(self, "logs"):
             outcomes = self._outcomes()
             for token, is_commit in self.confirmed.items():
                 assert outcomes[token] == {is_commit}
 
     @invariant()
-    def nothing_stays_open_without_somebody_to_end_it(self) -> None:
+    def no_open_transaction_is_abandoned(self) -> None:
         if hasattr(self, "logs"):
             ongoing = {
                 (known.producer_id, at)

@@ -38,7 +38,7 @@ def test_a_transaction_is_written_as_kafka_writes_it() -> None:
     assert encode("t", ONGOING) == (KEY, VALUE)
 
 
-def test_and_read_again() -> None:
+def test_a_written_transaction_is_read_back() -> None:
     assert decode_key(KEY) == "t"
     assert decode_value(VALUE) == ONGOING
 
@@ -57,15 +57,15 @@ def test_ids_of_before_and_after_survive() -> None:
     assert decode_value(value) == moved
 
 
-def test_a_forgotten_id_has_no_value() -> None:
+def test_an_expired_id_is_a_tombstone() -> None:
     assert encode("t", None) == (KEY, None)
 
 
-def test_the_key_of_something_newer_is_left_alone() -> None:
+def test_a_key_of_an_unknown_version_is_ignored() -> None:
     assert decode_key(b"\x00\x01x") is None
 
 
 @pytest.mark.parametrize("broken", [b"", b"\x00", b"\x00\x02", VALUE[:9], VALUE[:16] + b"\x09" + VALUE[17:]])
-def test_a_broken_value_is_told_as_such(broken: bytes) -> None:
+def test_a_malformed_value_is_reported(broken: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_value(broken)

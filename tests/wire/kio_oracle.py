@@ -70,7 +70,7 @@ def random_entity(of: type[Any], pick: random.Random) -> Any:
 
 
 def as_ours(entity: Any, message: type[Message], version: int) -> Message:
-    """The message of ours that says the same."""
+    """The equivalent message of ours."""
     present = layout(message, version)
     values = {}
     for field in (*present.fields, *present.tagged):

@@ -46,7 +46,7 @@ def header(api: apis.Api, version: int) -> RequestHeader:
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 12])
-def test_a_request_arrives_as_it_was_sent(version: int) -> None:
+def test_a_request_round_trips(version: int) -> None:
     frame = one_frame(encode_request(produce(b"batch"), version, 7, "me"))
     header = read_request_header(frame)
     assert (header.api, header.version, header.correlation_id) == (apis.PRODUCE, version, 7)
@@ -55,7 +55,7 @@ def test_a_request_arrives_as_it_was_sent(version: int) -> None:
 
 @pytest.mark.parametrize("version", [4, 11, 12])
 @pytest.mark.parametrize("records", [b"", b"small", LARGE])
-def test_a_response_arrives_as_it_was_sent(version: int, records: bytes) -> None:
+def test_a_response_round_trips(version: int, records: bytes) -> None:
     frame = one_frame(encode_response(header(apis.FETCH, version), fetched(records)))
     request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())
     assert decode_response(request, version, 7, frame) == fetched(records)
@@ -105,7 +105,7 @@ def test_an_unserved_version_of_api_versions_can_be_answered_in_version_0() -> N
 
 
 @pytest.mark.parametrize("version", [2, 14, -1])
-def test_a_version_that_is_not_spoken_is_refused(version: int) -> None:
+def test_an_unsupported_version_is_refused(version: int) -> None:
     with pytest.raises(ProtocolError, match=r"Produce \(0\) version .* is not supported \(3 to 13\)"):
         decode_request(header(apis.PRODUCE, version), memoryview(b""))
     with pytest.raises(ValueError, match=r"Produce \(0\) version .* is not supported \(3 to 13\)"):

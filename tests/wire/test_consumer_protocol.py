@@ -1,4 +1,4 @@
-"""What consumers of a group tell each other, against kio and known bytes."""
+"""The consumer protocol (subscriptions and assignments), compared with kio and known bytes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_a_newer_version_added_is_not_read() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\0", b"\xff\xff\0\0\0\0", encode_subscription(Subscription(topics=("a",)))[:-1]]
 )
-def test_bytes_that_are_no_subscription_are_refused(data: bytes) -> None:
+def test_bytes_that_are_not_a_subscription_are_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_subscription(data)
 

@@ -19,7 +19,7 @@ def framed(*bodies: bytes) -> bytes:
 
 
 def received(parser: FrameParser, data: bytes, most: int = SCRATCH_BYTES) -> list[memoryview]:
-    """What a socket that hands over `most` bytes at a time would make of it."""
+    """The frames from a socket that delivers at most `most` bytes at a time."""
     frames: list[memoryview] = []
     while data:
         buffer = memoryview(parser.get_buffer())
@@ -91,7 +91,7 @@ def test_the_rest_of_a_large_frame_is_received_in_place() -> None:
     assert frame == b"z" * LARGE
 
 
-def test_one_who_is_trusted_gets_the_memory_that_is_announced_at_once() -> None:
+def test_a_trusted_peer_gets_the_announced_memory_at_once() -> None:
     body = bytes(range(256)) * 4000
     trusting, wary = FrameParser(trusted_bytes=2 << 20), FrameParser()
     for parser in (trusting, wary):

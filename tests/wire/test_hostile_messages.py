@@ -1,4 +1,4 @@
-"""Whatever bytes arrive, the answer is a message or a ProtocolError, soon, and without much memory."""
+"""Any bytes are decoded to a message or a ProtocolError, quickly and with little memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hexed(text: str) -> memoryview:
 
 
 def outcome(decode: Callable[[memoryview, int], object], data: bytes) -> object:
-    """The message, or why there is none; any other exception fails the test."""
+    """The message, or the error; any other exception fails the test."""
     try:
         return decode(memoryview(data), 0)
     except ProtocolError as refused:

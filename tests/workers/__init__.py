@@ -1,1 +1,1 @@
-"""Workers: several brokers that share a machine, and the process that looks after them."""
+"""Workers: several brokers on one machine, and their supervisor."""

@@ -76,8 +76,8 @@ def is_running(pid: int) -> bool:
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait for what other processes bring about."""
+    """Poll for a condition that other processes bring about."""
     deadline = time.monotonic() + PATIENCE_S
     while not holds():
-        assert time.monotonic() < deadline, "it did not come to that in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Workers and supervisors that end: in order, and not."""
+"""Workers and supervisors that stop or crash."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Load:
         assert self._producer.flush(PATIENCE_S) == 0
 
 
-def test_a_worker_that_is_killed_comes_back_and_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:
+def test_a_killed_worker_is_restarted_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     with serve(tmp_path) as served:
         create(served.address, "t", 4)
         load = Load(served.address, "t", 4)
@@ -79,7 +79,7 @@ def test_a_worker_that_is_killed_comes_back_and_nothing_that_was_acknowledged_is
         assert said.count("exited (by SIGKILL), restarting it") == 2
 
 
-def test_a_stop_ends_every_worker_in_order_and_the_next_start_has_everything(tmp_path: Path) -> None:
+def test_a_clean_stop_ends_every_worker_and_the_next_start_has_everything(tmp_path: Path) -> None:
     with serve(tmp_path) as served:
         create(served.address, "t", 2)
         produce(served.address, "t", ["a", "b", "c"])
@@ -97,7 +97,7 @@ def test_a_stop_ends_every_worker_in_order_and_the_next_start_has_everything(tmp
         assert sorted(consume(served.address, "t", 4, "another")) == ["a", "b", "c", "d"]
 
 
-def test_without_their_supervisor_workers_end_and_another_can_be_started_at_once(tmp_path: Path) -> None:
+def test_workers_end_with_their_supervisor_and_another_can_be_started_at_once(tmp_path: Path) -> None:
     with serve(tmp_path) as served:
         create(served.address, "t", 2)
         produce(served.address, "t", ["a", "b"])
@@ -109,7 +109,7 @@ def test_without_their_supervisor_workers_end_and_another_can_be_started_at_once
             assert sorted(consume(again.address, "t", 2)) == ["a", "b"]
 
 
-def test_fewer_workers_are_refused_until_nothing_is_left_on_those_that_go(tmp_path: Path) -> None:
+def test_fewer_workers_are_refused_until_the_others_are_drained(tmp_path: Path) -> None:
     with serve(tmp_path) as served:
         create(served.address, "t", 4)
         produce(served.address, "t", [str(number) for number in range(20)])
@@ -131,7 +131,7 @@ def test_fewer_workers_are_refused_until_nothing_is_left_on_those_that_go(tmp_pa
         assert len(consume(served.address, "t", 20)) == 20
 
 
-def test_a_port_that_is_taken_is_told_at_once_and_no_worker_is_left(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_at_once_and_no_worker_is_left(tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
     with serve(tmp_path / "first", 1) as served:

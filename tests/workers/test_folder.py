@@ -1,4 +1,4 @@
-"""The folder that workers share: whose it is, and what may become of it."""
+"""The shared folder of workers: ownership and adoption."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_folder_of_one_broker_is_refused_and_not_touched(tmp_path: Path) -> 
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_what_one_broker_held_can_be_adopted_by_workers(tmp_path: Path) -> None:
+def test_the_folder_of_one_broker_can_be_adopted_by_workers(tmp_path: Path) -> None:
     values = one_broker(tmp_path / "data")
 
     with serve(tmp_path, 2, "--adopt") as served:
@@ -85,7 +85,7 @@ def test_one_broker_refuses_the_folder_of_workers(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_folder_is_refused_by_workers(tmp_path: Path) -> None:
     (tmp_path / "thesis.doc").touch()
 
     with pytest.raises(DataDirError, match=r"thesis\.doc"):
@@ -101,7 +101,7 @@ def test_two_supervisors_cannot_have_the_same_folder(tmp_path: Path) -> None:
     WorkersFolder(tmp_path, 1).close()
 
 
-def test_a_worker_that_does_not_let_go_of_its_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_still_holds_its_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     WorkersFolder(tmp_path, 1).close()
     (tmp_path / "worker-0").mkdir()
     held = FolderLock(tmp_path / "worker-0")

@@ -1,4 +1,4 @@
-"""What each worker is to be, from what was set for all of them."""
+"""Settings of each worker, derived from the shared ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_workers_have_the_ports_after_the_shared_ones() -> None:
     assert own_ports(two, WorkersConfig(count=2, first_port=1000)) == [[1000, 1001], [1002, 1003]]
 
 
-def test_where_the_shared_port_is_a_free_one_so_are_theirs() -> None:
+def test_if_the_shared_port_is_0_so_are_those_of_workers() -> None:
     free = shared_listeners(configs(Settings(net=NetConfig(port=0))))
     assert own_ports(free, WorkersConfig(count=2)) == [[0], [0]]
     assert own_ports(free, WorkersConfig(count=2, first_port=1000)) == [[1000], [1001]]
@@ -72,12 +72,12 @@ def test_a_worker_has_its_number_its_folder_and_its_port() -> None:
     assert (worker.settings.net.port, worker.settings.net.advertised) == (9094, "kafka.example:9094")
 
 
-def test_listeners_over_which_workers_reach_each_other_are_let_be() -> None:
+def test_inter_worker_listeners_are_kept() -> None:
     check(configs(Settings(net=TWO_LISTENERS)))
     check(configs())
 
 
-def test_a_worker_has_a_port_of_its_own_for_every_listener() -> None:
+def test_a_worker_has_its_own_port_for_every_listener() -> None:
     worker = worker_configs(configs(Settings(net=TWO_LISTENERS)), 0, [9193, 9194])
 
     listeners = worker.settings.net.all_listeners(worker.settings.security)
@@ -104,6 +104,6 @@ def test_one_worker_serves_http_and_the_others_if_they_are_given_ports() -> None
         (Settings(net=SSL_ALONE, cluster=ClusterConfig(node_tls_ca=Path("ca.pem"))), "advertised"),
     ],
 )
-def test_what_does_not_go_together_with_workers_is_refused(settings: Settings, why: str) -> None:
+def test_settings_incompatible_with_workers_are_refused(settings: Settings, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         check(configs(settings))

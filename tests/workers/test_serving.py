@@ -116,7 +116,7 @@ def test_a_transaction_spans_workers_and_is_whole_or_absent(served: Serve) -> No
     assert consume(served.address, "transacted", 2, "committed") == ["whole", "whole"]
 
 
-def test_each_worker_tells_its_own_metrics(served: Serve) -> None:
+def test_each_worker_has_its_own_metrics(served: Serve) -> None:
     create(served.address, "counted", 2)
     produce(served.address, "counted", [str(number) for number in range(20)])
 
@@ -127,7 +127,7 @@ def test_each_worker_tells_its_own_metrics(served: Serve) -> None:
         assert line in told[leader]
 
 
-def test_a_topic_made_over_http_is_spread_over_all_workers(served: Serve) -> None:
+def test_a_topic_created_over_http_is_spread_over_all_workers(served: Serve) -> None:
     created = httpx.post(f"http://{served.ready['http']}/v1/topics", json={"name": "web", "partitions": 4})
 
     assert created.status_code == 201

@@ -1,4 +1,4 @@
-"""Orders as they come, and what each item sold."""
+"""Incoming orders, and sales by item."""
 
 import os
 

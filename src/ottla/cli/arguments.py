@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def pairs(option: str, given: Iterable[str]) -> dict[str, str]:
-    """NAME=VALUE, as often as it was given."""
+    """Parse repeated NAME=VALUE arguments."""
     found = {}
     for pair in given:
         name, equals, value = pair.partition("=")
@@ -39,7 +39,7 @@ def topics_and_partitions(option: str, given: Iterable[str]) -> dict[str, list[i
 
 
 def existing(wanted: Mapping[str, list[int] | None], known: Mapping[str, Iterable[int]]) -> list[TopicPartition]:
-    """The partitions that are meant; all of them must be known."""
+    """The selected partitions; all of them must exist."""
     found = []
     for topic, partitions in wanted.items():
         there = sorted(known[topic])

@@ -1,4 +1,4 @@
-"""`ottla completion`: what a shell needs to complete our commands."""
+"""`ottla completion`: shell completion scripts."""
 
 from __future__ import annotations
 

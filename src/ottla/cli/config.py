@@ -1,4 +1,4 @@
-"""`ottla config`: what is set, by whom, and what could be."""
+"""`ottla config`: effective settings, their sources, and all available settings."""
 
 from __future__ import annotations
 

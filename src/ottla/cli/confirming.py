@@ -1,4 +1,4 @@
-"""Being sure before something is destroyed, and telling what became of it."""
+"""Confirmation of destructive commands, and reporting of results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def tell_outcomes(outcomes: Mapping[Any, object], done: str) -> None:
-    """A line for each that went well and for each error; fail if there was one."""
+    """Print a line for each success and each error; fail if there was an error."""
     failed = [outcome for outcome in outcomes.values() if isinstance(outcome, OttlaError)]
     for name, outcome in outcomes.items():
         if not isinstance(outcome, OttlaError):

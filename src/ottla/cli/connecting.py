@@ -1,4 +1,4 @@
-"""How a command reaches a broker: the options all of them have, and the client they make."""
+"""Connection options shared by all commands, and the client created from them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _FILES: Final = ("ca_file", "cert_file", "key_file")
 
 
 class Reach(Struct, frozen=True):
-    """A broker and the way to it."""
+    """A broker and how to connect to it."""
 
     profile: Profile
     is_chosen: bool = True

@@ -1,4 +1,4 @@
-"""`ottla dmqp`: topics as queues over DMQP, at a running broker."""
+"""`ottla dmqp`: use topics of a running broker as queues over DMQP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ottla doctor`: what is wrong here, and how to put it right."""
+"""`ottla doctor`: diagnose problems and suggest fixes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def _examine(settings: Settings, reach: Reach | None) -> list[Finding]:
 
 
 def told(findings: Iterable[Finding], width: int | None) -> Iterable[str]:
-    """Each with its judgement and its subject in front, and below it how to fix it."""
+    """Lines with judgement and subject first, followed by the fix."""
     for finding in findings:
         mark = painted(f"{finding.judgement.value:<{_INDENT}}", sys.stdout, fg=_COLOURS[finding.judgement], bold=True)
         yield from _wrapped(f"{finding.subject}: {finding.text}", mark, width)

@@ -131,7 +131,7 @@ def _lost_line(lost: Lost) -> str:
 
 
 class Decrypting:
-    """What reads each segment file, with the keys that were given."""
+    """A reader of segment files, with the given keys."""
 
     def __init__(self, keys: KeyRing | None) -> None:
         self._sealer = None if keys is None else Sealer(keys)

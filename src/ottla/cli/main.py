@@ -1,4 +1,4 @@
-"""The command `ottla`. A sub-command is imported when it is called, so that none of them pays for another."""
+"""The command `ottla`. A sub-command is imported when it is called, so that others start faster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Command(NamedTuple):
     module: str
     """The module that defines the command, as a function of the command's own name."""
     summary: str
-    """What `ottla --help` says of it, which must not cost the import of the module."""
+    """Its help text in `ottla --help`, which must not import the module."""
 
 
 COMMANDS: Final = {
@@ -64,7 +64,7 @@ class Failure(click.ClickException):
     def show(self, file: Any = None) -> None:  # noqa: ANN401 - click's own signature
         from ottla.cli.tables import printable
 
-        # It may quote what a broker said, or a name, and a terminal must not take that for a command.
+        # It may quote a broker's message or a name, which must not send escape sequences to the terminal.
         message = "\n".join(map(printable, self.message.split("\n")))
         click.echo(f"ottla: {message}", file=file, err=file is None)
 

@@ -65,13 +65,13 @@ def is_coloured(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """None if it goes to a file or a program, which want all of it."""
+    """The width of the terminal; None for a file or pipe, which get untruncated output."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 @contextmanager
 def progress(label: str, length: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal; call what is given with each step done."""
+    """A progress bar on a terminal; call the result after each step."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

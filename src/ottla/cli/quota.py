@@ -1,4 +1,4 @@
-"""`ottla quota`: how much clients may take."""
+"""`ottla quota`: client quotas."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _entity(parts: Iterable[str]) -> Entity:
 
 
 def _words(entity: Entity) -> str:
-    """As it is given on the command line."""
+    """The entity in command line syntax."""
     return " ".join(
         kind if entity[kind] is None else f"{kind}={entity[kind]}" for kind in sorted(entity, key=_KINDS.index)
     )

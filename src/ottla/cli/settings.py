@@ -1,4 +1,4 @@
-"""What the commands that read settings share: the sections there are, the file, the flags."""
+"""Shared by commands that read settings: sections, file, flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that belong together."""
+"""Command groups with full help sentences."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def printable(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """How many places it takes on a terminal."""
+    """Its width in terminal columns."""
     return len(text) if text.isascii() else sum(map(_places, text))
 
 

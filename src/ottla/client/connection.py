@@ -158,8 +158,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = transport  # type: ignore[assignment]  # it is a socket's
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        # A memoryview, because asyncio's TLS reads into slices, and a slice of a bytearray is a copy.
-        return memoryview(self._frames.get_buffer(sizehint))
+        return self._frames.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
         self._received += nbytes

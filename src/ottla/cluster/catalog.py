@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import structs
+
 from ottla.cluster.catalog_nodes import Layout, data_of, path_of, read_entry, read_layout
 from ottla.cluster.nodes import (
     CATALOG_FOLDERS,
@@ -112,7 +114,7 @@ class SharedCatalog:
         def decide(view: CatalogView) -> list[Change]:
             topic = view.topic_by_id(topic_id)
             check_growth(topic, partitions)
-            return [Change(topic, replace(topic, partitions=partitions))]
+            return [Change(topic, structs.replace(topic, partitions=partitions))]
 
         chosen = {partitions - at: tuple(nodes) for at, nodes in enumerate(reversed(assignments), 1)}
         return self._changed_topic(decide, topic_id, Layout(assignments=chosen))
@@ -120,7 +122,7 @@ class SharedCatalog:
     def change_topic_configs(self, topic_id: TopicId, edit: Edit[str]) -> Topic:
         def decide(view: CatalogView) -> list[Change]:
             topic = view.topic_by_id(topic_id)
-            return [Change(topic, replace(topic, configs=edit(topic.configs)))]
+            return [Change(topic, structs.replace(topic, configs=edit(topic.configs)))]
 
         return self._changed_topic(decide, topic_id)
 
@@ -315,8 +317,6 @@ def create_catalog(store: Store) -> str:
             store.commit([Create(CLUSTER, to_json(about)), *folders, *counters])
         except Conflict:
             continue
-        except Disconnected as lost:
-            raise ConfigError(f"ZooKeeper does not respond: {lost}") from lost
     raise ConfigError(f"the ZooKeeper path contains other data than an Ottla cluster: there is no {CLUSTER}")
 
 

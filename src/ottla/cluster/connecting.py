@@ -10,6 +10,7 @@ from ottla.cluster.exposed_shards import EXPOSED, prepare
 from ottla.cluster.mirror import Mirror
 from ottla.cluster.nodes import FOLDERS, LEAVES, PARTITIONS
 from ottla.cluster.operations import Disconnected
+from ottla.cluster.retrying import retried
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def connect(config: ClusterConfig, given: Store | None = None) -> Connected:
     store = given or _zookeeper(config)
     store.open()
     try:
-        cluster_id = create_catalog(store)
-        prepare(store)
+        cluster_id = retried(store, lambda: create_catalog(store))
+        retried(store, lambda: prepare(store))
         mirror = Mirror(store, (*FOLDERS, EXPOSED), LEAVES, PARTITIONS)
         catalog = SharedCatalog(store, mirror, cluster_id)
         mirror.fill(config.connect_timeout_ms / 1000)

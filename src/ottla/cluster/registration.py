@@ -17,7 +17,9 @@ from ottla.cluster.nodes import (
     registration_path,
     to_json,
 )
-from ottla.cluster.operations import ANY_VERSION, Conflict, Create, Put
+from ottla.cluster.operations import ANY_VERSION, Conflict, Create, Disconnected, Put
+from ottla.cluster.retrying import retried
+from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ottla.cluster.store import Store
@@ -28,7 +30,10 @@ _logger: Final = logging.getLogger(__name__)
 
 def recognise(store: Store, folder: FolderIdentity) -> None:
     """Give the folder another id if the catalog knows a more recent generation of it: it is an older copy."""
-    known = store.read(data_folder_path(folder.id))
+    try:
+        known = retried(store, lambda: store.read(data_folder_path(folder.id)))
+    except Disconnected as lost:
+        raise ConfigError(f"could not read the catalog: the connection was lost: {lost}") from lost
     if known is not None and folder.generation < (noted := int(from_json(known.data)["generation"])):
         _logger.error(
             "the data folder is an older copy of folder %s (generation %d, the cluster has %d): "

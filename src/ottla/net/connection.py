@@ -164,8 +164,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        # A memoryview: asyncio's TLS slices the buffer, and a slice of a bytearray is a copy.
-        return memoryview(self._frames.get_buffer(sizehint))
+        return self._frames.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
         self._moved += nbytes
@@ -176,8 +175,7 @@ class Connection(asyncio.BufferedProtocol):
             self._pending or self._backlog or self._is_writing_paused or self._is_reading_paused
         ):
             count = self._frames.in_scratch(nbytes)
-            processed = self._serve_in_place(in_place, count)
-            if count and processed == count:
+            if count and (processed := self._serve_in_place(in_place, count)) == count:
                 self._frames.clear()
                 return
         try:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 TOPIC_NAME: Final = "TopicNameStrategy"
 RECORD_NAME: Final = "RecordNameStrategy"
 _BY_ID: Final = 0
-_ID_BYTES: Final = 5
+ID_BYTES: Final = 5
+"""A magic byte and the id."""
 _BY_GUID: Final = 1
 _GUID_BYTES: Final = 17
 
@@ -35,8 +36,8 @@ class SchemaId(NamedTuple):
 
 def read_id(data: bytes) -> SchemaId | None:
     """From the beginning of a key, value or header; None if there is none."""
-    if len(data) >= _ID_BYTES and data[0] == _BY_ID:
-        return SchemaId(id=int.from_bytes(data[1:_ID_BYTES], signed=True))
+    if len(data) >= ID_BYTES and data[0] == _BY_ID:
+        return SchemaId(id=int.from_bytes(data[1:ID_BYTES], signed=True))
     if len(data) >= _GUID_BYTES and data[0] == _BY_GUID:
         return SchemaId(guid=bytes(data[1:_GUID_BYTES]))
     return None
@@ -57,7 +58,7 @@ class SubjectRule:
 
     def problem(self, payload: bytes, headers: Sequence[tuple[str, bytes | None]]) -> str | None:
         """Why a payload is invalid."""
-        if payload[:_ID_BYTES] in self.accepted:
+        if payload[:ID_BYTES] in self.accepted:
             return None
         given = next((value for name, value in headers if name == self._header and value is not None), payload)
         found = read_id(given)
@@ -66,7 +67,7 @@ class SubjectRule:
         if not self._is_registered(found):
             return f"{self._part}: {found} is not registered under {self._shown}"
         if given is payload and found.guid is None:
-            self.accepted.add(bytes(payload[:_ID_BYTES]))
+            self.accepted.add(bytes(payload[:ID_BYTES]))
         return None
 
     def _is_registered(self, given: SchemaId) -> bool:

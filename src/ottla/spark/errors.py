@@ -1,4 +1,4 @@
-"""What stops a read or a write, said in one sentence: which offsets, why, and the option that decides."""
+"""Errors of reads and writes: each names the offsets, the cause, and the option that controls it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class DataLoss(OttlaError):
-    """Offsets that should be read are not there any more."""
+    """Requested offsets were deleted."""
 
 
 class SinkError(OttlaError):
@@ -19,7 +19,7 @@ class SinkError(OttlaError):
 
 
 class SessionError(OttlaError):
-    """There is no Spark to be had here."""
+    """No Spark session can be created."""
 
 
 def aged_out(at: TopicPartition, start: int, end: int, earliest: int) -> DataLoss:
@@ -36,11 +36,11 @@ def not_archived(at: TopicPartition, start: int, end: int) -> DataLoss:
 
 
 def made_again(topic: str, at_offsets: str) -> DataLoss:
-    return _lost(f"{topic} was deleted and made again; the offsets {at_offsets} belong to the topic that is gone")
+    return _lost(f"{topic} was deleted and re-created; the offsets {at_offsets} belong to the topic that is gone")
 
 
 def partition_gone(partitions: str) -> DataLoss:
-    return _lost(f"{partitions} were read before and are not there any more")
+    return _lost(f"{partitions} were read before and no longer exist")
 
 
 def ends_before_it_begins(at: TopicPartition, start: int, end: int) -> DataLoss:
@@ -55,4 +55,4 @@ def late_partition(at: TopicPartition, earliest: int) -> DataLoss:
 
 
 def _lost(what: str) -> DataLoss:
-    return DataLoss(f"{what} (failOnDataLoss is true; set it to false to go on with what there is)")
+    return DataLoss(f"{what} (failOnDataLoss is true; set it to false to continue without them)")

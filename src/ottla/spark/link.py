@@ -1,4 +1,4 @@
-"""One client for each cluster in a process of Spark's. Its workers live on from task to task, and so do connections."""
+"""One client per cluster and Spark process. Workers are reused between tasks, and so are connections."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class PartitionLog:
         try:
             use_key_version(self)
         except (StorageError, DataDirError) as failed:
-            _logger.error("%s goes on with the key it has: %s", self, failed)
+            _logger.error("%s: could not change the key, using the current one: %s", self, failed)
 
     # Appending
 

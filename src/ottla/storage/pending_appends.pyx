@@ -4,7 +4,7 @@
 This is `PartitionLog.append` for the usual batch and the usual log, and nothing else: a batch that would be rejected,
 roll a segment, begin an epoch, or start a producer is REFUSED, before anything has changed, and is then appended by
 `PartitionLog.append`, which is also all there is without a C compiler. The same holds for a write that fails: nothing
-was published, and the next write overwrites its remains. tests/broker/test_fast_path.py compares the two.
+was published, and the next write overwrites its remains. tests/broker/test_fast_produce.py compares the two.
 """
 
 from cpython.memoryview cimport PyMemoryView_FromMemory

@@ -101,13 +101,14 @@ class FrameParser:
         """The received size of an incomplete frame; 0 between frames."""
         return _SIZE_BYTES + self._filled if self._size else len(self._head)
 
-    def get_buffer(self, _sizehint: int = -1) -> bytearray | memoryview:
+    def get_buffer(self, _sizehint: int = -1) -> memoryview:
         """The buffer for the next bytes."""
+        # A memoryview: asyncio's TLS slices it, and a slice of a bytearray is a copy.
         if head := self._head:
             self._scratch[: len(head)] = head
             return memoryview(self._scratch)[len(head) :]
         self._is_direct = self._size - self._filled >= _DIRECT_BYTES
-        return self._unfilled() if self._is_direct else self._scratch
+        return self._unfilled() if self._is_direct else memoryview(self._scratch)
 
     def in_scratch(self, count: int) -> int:
         """After this many bytes were received: how many there are in the scratch buffer, from the start of a frame.

@@ -23,7 +23,7 @@ DAY_MS = 24 * 3600 * 1000
 
 
 class Source:
-    """A topic and the short ways to it."""
+    """A topic with shortcuts for these tests."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self.servers = servers
@@ -68,7 +68,7 @@ def place(tmp_path: Path, source: Source) -> FolderPlace:
 
 
 def archived(place: Place) -> list[tuple[int, int, bytes]]:
-    """Partition, offset and value of all that counts, by the rules."""
+    """Partition, offset and value of all valid rows, by the archive's rules."""
     found = []
     for partition, pieces in contents_of(place.sizes()).pieces.items():
         for piece in pieces:
@@ -86,7 +86,7 @@ def values(place: Place) -> list[int]:
 
 
 def plain(folder: Path) -> pa.Table:
-    """What a tool sees that knows nothing of archives."""
+    """What a tool sees that does not know archives."""
     return (
         pyarrow.dataset.dataset(folder, partitioning="hive")
         .to_table()

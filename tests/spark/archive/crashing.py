@@ -1,4 +1,4 @@
-"""Archives a topic as often as it is told a number: that of the step on disk at which it is killed. Run by a test."""
+"""Archives a topic once per number read from stdin, and is killed at that disk operation. Run by a test."""
 
 import os
 import pathlib
@@ -42,7 +42,7 @@ def archive() -> None:
 
 for line in sys.stdin:
     left = int(line)
-    # A process for each time, without the cost of importing everything again.
+    # A forked process each time, without importing everything again.
     if (child := os.fork()) == 0:
         archive()
         os._exit(0)

@@ -1,4 +1,4 @@
-"""What a topic has is archived once, as it is."""
+"""Records of a topic are archived once, unchanged."""
 
 import random
 from datetime import date
@@ -23,7 +23,7 @@ from .conftest import DAY_MS, Source, archived, plain, values
 from .test_cover import edges
 
 
-def test_each_round_takes_what_is_new(source: Source, place: FolderPlace) -> None:
+def test_each_round_archives_new_records(source: Source, place: FolderPlace) -> None:
     source.write(range(100))
     assert source.archive(place).records == 100
     assert source.archive(place).records == 0
@@ -34,7 +34,7 @@ def test_each_round_takes_what_is_new(source: Source, place: FolderPlace) -> Non
     assert values(place) == list(range(130))
 
 
-def test_records_are_kept_as_they_are(source: Source, place: FolderPlace, tmp_path: Path) -> None:
+def test_records_are_archived_unchanged(source: Source, place: FolderPlace, tmp_path: Path) -> None:
     sent = [
         (b"k", b"v", [("h", b"1"), ("h", None)]),
         (None, b"no key", []),
@@ -54,7 +54,7 @@ def test_records_are_kept_as_they_are(source: Source, place: FolderPlace, tmp_pa
     assert {row["date"] for row in rows} == {"2023-11-14"}
 
 
-def test_files_are_sorted_and_their_statistics_say_which_offsets_they_hold(
+def test_files_are_sorted_and_their_statistics_have_the_offsets(
     source: Source, place: FolderPlace, tmp_path: Path
 ) -> None:
     source.write(range(50), partition=1)
@@ -68,9 +68,7 @@ def test_files_are_sorted_and_their_statistics_say_which_offsets_they_hold(
     assert group.sorting_columns == (pq.SortingColumn(4),)
 
 
-def test_rows_are_in_the_folder_of_their_own_date_however_late_they_came(
-    source: Source, place: FolderPlace, tmp_path: Path
-) -> None:
+def test_late_rows_are_in_the_folder_of_their_date(source: Source, place: FolderPlace, tmp_path: Path) -> None:
     chance = random.Random(1)
     days = [chance.randrange(20_000, 20_005) for _ in range(200)]
     with Producer(source.servers) as producer:
@@ -106,7 +104,7 @@ def test_small_stretches_are_merged_and_nothing_else_changes(
     assert [row["offset"] for row in plain(tmp_path / source.topic).to_pylist()] == list(range(TOGETHER * 10))
 
 
-def test_all_small_ones_are_merged_if_that_is_asked_for(source: Source, place: FolderPlace) -> None:
+def test_all_small_files_are_merged_on_request(source: Source, place: FolderPlace) -> None:
     for number in range(3):
         source.write(range(number * 10, number * 10 + 10), partition=0)
         source.archive(place)
@@ -141,7 +139,7 @@ def test_partitions_that_are_added_are_archived_from_their_beginning(source: Sou
     assert values(place) == list(range(20))
 
 
-def test_what_is_archived_is_trimmed_from_the_topic_and_the_rest_is_not(source: Source, place: FolderPlace) -> None:
+def test_only_archived_records_are_trimmed_from_the_topic(source: Source, place: FolderPlace) -> None:
     at = TopicPartition(source.topic, 0)
     source.write(range(10), partition=0, timestamp_ms=1_000)
     source.write(range(10, 15), partition=0)
@@ -152,9 +150,7 @@ def test_what_is_archived_is_trimmed_from_the_topic_and_the_rest_is_not(source: 
     assert values(place) == list(range(20))
 
 
-def test_what_the_topic_lost_before_it_was_archived_stops_it_unless_gaps_are_allowed(
-    source: Source, place: FolderPlace
-) -> None:
+def test_records_lost_before_archiving_stop_it_unless_gaps_are_allowed(source: Source, place: FolderPlace) -> None:
     source.write(range(10), partition=0)
     source.archive(place)
     source.write(range(10, 20), partition=0)
@@ -166,14 +162,14 @@ def test_what_the_topic_lost_before_it_was_archived_stops_it_unless_gaps_are_all
     assert values(place) == [*range(10), *range(15, 20)]
 
 
-def test_a_topic_that_was_made_again_is_not_added_to_the_old_one(source: Source, place: FolderPlace) -> None:
+def test_a_re_created_topic_is_not_added_to_the_old_archive(source: Source, place: FolderPlace) -> None:
     source.write(range(10), partition=0)
     source.archive(place)
     with Admin(source.servers) as admin:
         admin.delete_topic(source.topic)
         admin.create_topic(source.topic, partitions=2)
     source.write(range(20), partition=0)
-    with pytest.raises(ArchiveError, match="made again"):
+    with pytest.raises(ArchiveError, match="re-created"):
         source.archive(place)
 
 
@@ -182,7 +178,7 @@ def test_two_cannot_archive_to_the_same_place(place: FolderPlace) -> None:
         pass
 
 
-def test_how_far_it_is_shows_as_a_group(source: Source, place: FolderPlace) -> None:
+def test_its_progress_is_visible_as_a_group(source: Source, place: FolderPlace) -> None:
     source.write(range(10), partition=1)
     source.archive(place)
     with Admin(source.servers) as admin:
@@ -191,7 +187,7 @@ def test_how_far_it_is_shows_as_a_group(source: Source, place: FolderPlace) -> N
 
 
 def test_offsets_without_records_are_archived_too(place: FolderPlace) -> None:
-    """Those of transactions' markers, and of what compaction took away."""
+    """Offsets of end markers and of compacted records."""
     rows = pa.RecordBatch.from_pylist(
         [
             {"key": None, "value": b"1", "topic": "t", "partition": 0, "offset": 2, "timestamp": 0,
@@ -209,7 +205,7 @@ def test_offsets_without_records_are_archived_too(place: FolderPlace) -> None:
         assert edges(contents_of(place.sizes())) == [(0, 4)]
 
 
-def test_rows_that_a_name_would_not_speak_the_truth_about_are_refused(place: FolderPlace) -> None:
+def test_rows_that_do_not_match_the_file_name_are_refused(place: FolderPlace) -> None:
     rows = pa.RecordBatch.from_pylist(
         [{"topic": "t", "partition": 0, "offset": 7, "timestamp": 0, "timestampType": 0, "headers": []}], schema=SCHEMA
     )

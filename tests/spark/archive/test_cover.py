@@ -1,4 +1,4 @@
-"""Which files of an archive count."""
+"""Which files of an archive are valid."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,14 +20,14 @@ def edges(found: Contents, partition: int = 0) -> list[tuple[int, int]]:
     return [(piece.start, piece.end) for piece in found.pieces.get(partition, ())]
 
 
-def test_a_name_says_what_it_is_read_back_from_it() -> None:
+def test_a_file_name_round_trips() -> None:
     name = FileName("2026-11-15", Span(3, 0, 1000), 1, 2)
     assert str(name) == "date=2026-11-15/partition-3_00000000000000000000-00000000000000001000_1of2.parquet"
     assert parse(str(name)) == name
     assert parse("date=2026-11-15/part-0.parquet") is None
 
 
-def test_a_time_that_has_no_date_is_kept_where_tools_see_null() -> None:
+def test_a_timestamp_without_a_date_is_in_the_null_partition() -> None:
     assert date_of(0) == "1970-01-01"
     assert date_of(-1) == "1969-12-31"
     assert date_of(10**9) == NO_DATE
@@ -50,14 +50,14 @@ def test_small_stretches_no_longer_count_beside_the_one_they_were_merged_into() 
     assert found.leftovers == tuple(sorted(small[0] + small[1]))
 
 
-def test_partitions_have_nothing_to_do_with_each_other() -> None:
+def test_partitions_are_independent() -> None:
     found = contents(names(0, 0, 10, "a"), names(7, 5, 6, "a"))
     assert found.ends() == {0: 10, 7: 6}
     assert found.first(7) == 5
     assert found.first(1) is None
 
 
-def test_what_is_missing_of_a_span_is_named() -> None:
+def test_missing_offsets_of_a_range_are_named() -> None:
     found = contents(names(0, 5, 10, "a"), names(0, 20, 30, "a"))
     span = Span(0, 0, 40)
     assert holes(found.within(span), span) == [Span(0, 0, 5), Span(0, 10, 20), Span(0, 30, 40)]

@@ -1,4 +1,4 @@
-"""An archiver is killed at every step it takes on disk, one after the other, and goes on."""
+"""Kill an archiver at every disk operation, and restart it."""
 
 import signal
 import subprocess
@@ -33,7 +33,7 @@ def run_and_kill(source: Source, tmp_path: Path) -> Iterator[Callable[[int], int
         program.stdin.close()
 
 
-def test_nothing_is_lost_or_doubled_wherever_it_is_killed(
+def test_kills_neither_lose_nor_duplicate_records(
     source: Source, place: FolderPlace, tmp_path: Path, run_and_kill: Callable[[int], int]
 ) -> None:
     folder = tmp_path / source.topic
@@ -52,13 +52,13 @@ def test_nothing_is_lost_or_doubled_wherever_it_is_killed(
     assert code == 0
     assert step > 8  # it was killed while it published, and while it merged
     assert values(place) == list(range(written))
-    # What was left behind is gone, so that tools that know nothing of the rules see the same.
+    # Leftovers are removed, so that other tools see the same rows.
     assert [int(row["value"]) for row in plain(folder).to_pylist()] == list(range(written))
     assert [path.name for path in folder.rglob("*.parquet") if parse(f"{path.parent.name}/{path.name}") is None] == []
 
 
 class Watched(FolderPlace):
-    """A folder that is read whole after everything that happens to it."""
+    """A folder that is read completely after every change."""
 
     seen = 0
     expected: list[int]
@@ -72,7 +72,7 @@ class Watched(FolderPlace):
         self.check()
 
 
-def test_readers_see_all_of_it_at_every_step_of_a_merge(source: Source, tmp_path: Path) -> None:
+def test_readers_see_all_rows_at_every_step_of_a_merge(source: Source, tmp_path: Path) -> None:
     place = Watched(tmp_path / source.topic)
     for number in range(4):
         source.write(range(number * 10, number * 10 + 10), partition=0, timestamp_ms=number * DAY_MS)

@@ -1,4 +1,4 @@
-"""Which small stretches become a large one."""
+"""Which small ranges are merged."""
 
 from ottla.spark.archive.cover import Piece, Stretch
 from ottla.spark.archive.merging import LARGE_BYTES, TOGETHER, due, merged_span
@@ -9,7 +9,7 @@ MB = 1 << 20
 
 
 def pieces(*sizes: int) -> list[Piece]:
-    """Neighbours of ten offsets each; a size of 0 is a gap."""
+    """Adjacent ranges of ten offsets each; a size of 0 is a gap."""
     made = []
     for number, size in enumerate(sizes):
         span = Span(0, number * 10, number * 10 + 10)
@@ -22,7 +22,7 @@ def offsets(groups: list[list[Stretch]]) -> list[tuple[int, int]]:
     return [(span.start, span.end) for span in map(merged_span, groups)]
 
 
-def test_few_small_ones_are_left_alone() -> None:
+def test_a_few_small_ranges_are_not_merged() -> None:
     assert due(pieces(*[KB] * (TOGETHER - 1))) == []
 
 
@@ -30,12 +30,12 @@ def test_eight_neighbours_become_one() -> None:
     assert offsets(due(pieces(*[KB] * TOGETHER))) == [(0, 80)]
 
 
-def test_what_is_large_is_not_rewritten() -> None:
+def test_large_ranges_are_not_rewritten() -> None:
     assert offsets(due(pieces(LARGE_BYTES, *[KB] * TOGETHER))) == [(10, 90)]
     assert due(pieces(*[LARGE_BYTES] * 20)) == []
 
 
-def test_what_was_merged_waits_for_others_of_its_size() -> None:
+def test_a_merged_range_waits_for_others_of_its_size() -> None:
     assert due(pieces(2 * MB, *[KB] * (TOGETHER - 1))) == []
     assert offsets(due(pieces(*[2 * MB] * TOGETHER, KB))) == [(0, 90)]
 
@@ -54,7 +54,7 @@ def test_a_thorough_merge_takes_any_two() -> None:
 
 
 def test_each_record_is_rewritten_a_few_times_only() -> None:
-    """A thousand rounds with a little each: what is written in all stays a small multiple of what came in."""
+    """A thousand rounds with few records each: total writes stay a small multiple of the input."""
     stretches: list[Stretch] = []
     written = 0
     for number in range(1000):

@@ -33,12 +33,12 @@ def test_it_is_archived_and_merged_as_in_a_folder(source: Source) -> None:
     assert values(place) == list(range(TOGETHER * 10))
 
 
-def test_a_file_that_is_gone_is_said_to_be() -> None:
+def test_a_missing_file_is_reported() -> None:
     with pytest.raises(FileNotFoundError):
         ObjectPlace(MemoryStore()).open("date=x/y.parquet")
 
 
-def test_only_one_may_write_until_it_is_silent_for_too_long() -> None:
+def test_only_the_lease_holder_may_write_until_its_lease_expires() -> None:
     store, clock = MemoryStore(), Clock()
     with ObjectPlace(store, clock).held() as first:
         clock.now += LEASE_S / 2
@@ -53,7 +53,7 @@ def test_only_one_may_write_until_it_is_silent_for_too_long() -> None:
             second.confirm()
 
 
-def test_a_lease_is_given_back_at_the_end() -> None:
+def test_a_lease_is_released_at_the_end() -> None:
     store = MemoryStore()
     with ObjectPlace(store).held():
         assert json.loads(bytes(obstore.get(store, "_lease.json").bytes()))["holder"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Pipelines:
-    """The short ways to pipelines that these tests need."""
+    """Shortcuts for pipeline tests."""
 
     def __init__(self, spark: "SparkSession", cluster: Cluster, folder: Path) -> None:
         self.spark = spark
@@ -38,7 +38,7 @@ class Pipelines:
         return load_pipeline(file)
 
     def run(self, text: str, name: str = "pipeline", **options: Any) -> PipelineStatus:
-        """To the end of what there is."""
+        """Run to the current end."""
         return self.run_loaded(self.load(text, name), **options)
 
     def run_loaded(self, pipeline: Pipeline, **options: Any) -> PipelineStatus:

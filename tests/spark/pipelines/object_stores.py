@@ -1,4 +1,4 @@
-"""Stores that tests write to: real servers on this machine, reached as any other."""
+"""Object stores for tests: real servers on this machine."""
 
 import socket
 import subprocess
@@ -14,7 +14,7 @@ SECRET_KEY = "test-secret-key"
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """One that the tests share; each has a separate folder in it."""
+    """A store shared by the tests; each uses a separate folder."""
 
     address: str
     """Such as s3://lake."""
@@ -64,7 +64,7 @@ def make_bucket(bucket: Bucket) -> None:
 
 @contextmanager
 def moto_bucket() -> Iterator[Bucket]:
-    """In a separate process: deltalake holds the interpreter's lock while it waits for an answer."""
+    """In a separate process, because deltalake holds the GIL while it waits for a response."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Records that do not parse, however large and odd: the pipeline goes on, and says of each what is wrong with it."""
+"""Records that do not parse, however large: the pipeline continues, and each dead letter has the reason."""
 
 from collections.abc import Callable
 from typing import Any
@@ -82,7 +82,7 @@ def test_a_restarted_pipeline_knows_its_lag_before_its_first_micro_batch(
     assert [query.lag for query in told[-1].queries] == [0, 0]
 
 
-def test_a_query_that_fails_is_told_in_one_line_and_its_stack_is_in_a_file(
+def test_a_failed_query_is_a_one_line_error_with_its_stack_in_a_file(
     pipelines: Pipelines, cluster: Cluster, send: Send
 ) -> None:
     topic = cluster.topic()

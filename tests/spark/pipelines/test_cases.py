@@ -81,7 +81,7 @@ dead_letters.orders = ["not JSON", { value = "x", reason = "y" }]
     assert [(each.value, each.reason) for each in case.dead_letters["orders"]] == [(None, "not JSON"), (b"x", "y")]
 
 
-def test_mistakes_in_cases_are_named_with_their_lines() -> None:
+def test_errors_in_cases_are_reported_with_their_lines() -> None:
     with pytest.raises(ConfigError) as raised:
         parsed("""[case.one]
 recrods = []
@@ -139,7 +139,7 @@ def test_first_cases_are_written_for_json_alone() -> None:
     assert '\n{"id": 1}\n' in (example_tests("a.toml", [b"x", b'{"id":\n1}']) or "")
 
 
-def test_what_the_documentation_shows_passes(
+def test_the_documented_cases_pass(
     spark: "SparkSession",
     ottla_pipeline: Callable[[str], PipelineUnderTest],
     tmp_path: Path,

@@ -23,7 +23,7 @@ def mistakes(text: str) -> list[str]:
     return str(raised.value).splitlines()
 
 
-def test_a_schema_tells_that_a_sink_or_a_deduplication_names_no_column() -> None:
+def test_unknown_columns_of_sinks_and_deduplications_are_found_by_the_schema() -> None:
     text = (
         f'{SOURCE}[step.one]\ndeduplicate = {{from = "orders", keys = ["ctiy", "_offset", "ID"]}}\n'
         '[sink.a]\nkind = "parquet"\npath = "a"\npartition_by = "cty"\n'
@@ -37,7 +37,7 @@ def test_a_schema_tells_that_a_sink_or_a_deduplication_names_no_column() -> None
     ]
 
 
-def test_nothing_is_said_of_columns_that_sql_makes() -> None:
+def test_columns_computed_by_sql_are_not_checked_without_spark() -> None:
     step = '[step.a]\nsql = "SELECT id AS x FROM orders"\n'
     sink = '[sink.a]\nkind = "parquet"\npath = "a"\npartition_by = "y"\n'
     assert parse_pipeline(SOURCE + step + sink, Path("shop.toml"), {}).sinks["a"].named_columns()["partition_by"] == (

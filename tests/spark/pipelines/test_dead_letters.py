@@ -47,7 +47,7 @@ def test_only_blocks_with_bad_records_are_read_again() -> None:
     assert spans_to_read({A: 2500, B: 5000}, replace(some, start=None)) == {A: (2500, 4 * BLOCK)}
 
 
-def test_all_is_read_again_where_a_report_is_missing_or_nothing_was_parsed() -> None:
+def test_everything_is_read_again_if_a_report_is_missing_or_nothing_was_parsed() -> None:
     report = Report(start={A: 3000}, end={A: 5000, B: 7}, rows=2000)
     assert spans_to_read({A: 1000}, report) == {A: (1000, 5000), B: (0, 7)}
     assert spans_to_read({A: 3000}, replace(report, rows=0)) == {A: (3000, 5000), B: (0, 7)}
@@ -60,7 +60,7 @@ def test_rounds_cover_a_span_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(rounds({A: (0, 12), B: (3, 5)})) == [{A: (0, 5), B: (3, 5)}, {A: (5, 12)}]
 
 
-def test_a_progress_report_is_told_apart_by_topics() -> None:
+def test_progress_reports_are_distinguished_by_topics() -> None:
     progress = {
         "sources": [{"endOffset": {"u": {"0": 1}}}, {"startOffset": '{"t":{"0":1}}', "endOffset": {"t": {"0": 5}}}],
         "observedMetrics": {"ottla_orders": {"rows": 4, "blocks": ["t/0/0"]}},
@@ -97,7 +97,7 @@ def test_a_source_is_read_once_and_its_dead_letters_are_delivered_once(
     assert len(read(f"{topic}.dead")) == 2
 
 
-def test_dead_letters_that_a_killed_run_left_are_delivered_by_the_next_one(
+def test_undelivered_dead_letters_of_a_killed_run_are_delivered_by_the_next(
     pipelines: Pipelines, cluster: Cluster, send: Send, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = cluster.topic()
@@ -115,7 +115,7 @@ def test_dead_letters_that_a_killed_run_left_are_delivered_by_the_next_one(
     assert dict(letter.headers)["ottla.offset"] == b"1"
 
 
-def test_a_delivery_that_fails_is_tried_again_and_repeats_nothing(
+def test_a_failed_delivery_is_retried_without_duplicates(
     pipelines: Pipelines, cluster: Cluster, send: Send, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = cluster.topic()

@@ -143,7 +143,7 @@ def test_a_change_with_an_event_time_far_ahead_is_a_dead_letter_and_a_delete_of_
         ("no", 'not a JSON object: "no"'),
     ],
 )
-def test_what_is_no_change_of_a_row_is_told_with_the_reason(content: Any, reason: str) -> None:
+def test_an_event_that_is_not_a_row_change_is_a_dead_letter_with_the_reason(content: Any, reason: str) -> None:
     assert reason in DebeziumFault(SCHEMA, is_flattened=False)(as_bytes(content), ["id", "name", "tags"])
 
 

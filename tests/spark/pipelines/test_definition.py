@@ -1,4 +1,4 @@
-"""What a pipeline's file may say, and what is said of its mistakes. No Spark is needed."""
+"""Pipeline files: valid contents, and error messages. Needs no Spark."""
 
 import re
 import textwrap
@@ -70,7 +70,7 @@ def mistakes(text: str) -> list[str]:
     return str(wrong.value).splitlines()
 
 
-def test_a_file_is_understood() -> None:
+def test_a_pipeline_file_is_parsed() -> None:
     pipeline = parse(WHOLE)
 
     assert (pipeline.name, pipeline.broker, pipeline.every_ms) == ("shop", "kafka:9092", 60_000)
@@ -86,7 +86,7 @@ def test_a_file_is_understood() -> None:
     assert "hush" not in repr(pipeline.sinks["totals"])
 
 
-def test_the_outline_says_what_it_would_do() -> None:
+def test_the_outline_describes_the_pipeline() -> None:
     assert outline(parse(WHOLE)).splitlines() == [
         "shop, at kafka:9092, every 60 s, state in /jobs/kept",
         "  source orders: json from orders-eu, orders-us, from 2026-01-01T00:00:00Z on",
@@ -101,7 +101,7 @@ def test_the_outline_says_what_it_would_do() -> None:
     ]
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_errors_are_reported_at_once_in_file_order() -> None:
     assert mistakes("""\
         brokr = "kafka:9092"
         [source.orders]
@@ -110,7 +110,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
         watermark = "soon"
         [sink.out]
         kind = "parqet"
-        form = "orders"
+        fron = "orders"
     """) == [
         "shop.toml, line 1: brokr: no such key; did you mean broker?",
         "shop.toml, line 3: [source.orders] formt: no such key; did you mean format?",
@@ -120,7 +120,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
             "shop.toml, line 7: [sink.out] kind: 'parqet' is not one of parquet, delta, iceberg, topic, postgresql, "
             "sqlite, jdbc, console; did you mean parquet?"
         ),
-        "shop.toml, line 8: [sink.out] form: no such key; did you mean from?",
+        "shop.toml, line 8: [sink.out] fron: no such key; did you mean from?",
     ]
 
 
@@ -148,7 +148,7 @@ DELTA = '[sink.out]\nkind = "delta"\npath = "x"\n'
         ('[source.o]\nformat = "raw"\nschema = "id int"\n' + SINK, "raw records have the columns key, value"),
         ('[source.o]\nformat = "avro"\nschema = "id int"\n' + SINK, "an Avro schema is written as JSON"),
         (SOURCE + 'schema_file = "no.ddl"\n' + SINK, "schema_file: and schema say the same; leave one of them out"),
-        (SOURCE + "[step.a]\n" + SINK, "needs exactly one of sql, sql_file, python, deduplicate; it has none"),
+        (SOURCE + "[step.a]\n" + SINK, "one of sql, sql_file, python, arrow, pandas, deduplicate; it has none"),
         (SOURCE + '[step.a]\nsql = " "\n' + SINK, "[step.a] sql: is empty"),
         (SOURCE + '[step.a]\nsql_file = "no.sql"\n' + SINK, "no.sql cannot be read: No such file or directory"),
         (SOURCE + '[step.a]\npython = "steps.py"\n' + SINK, "'steps.py' must be a file and a function in it"),
@@ -178,7 +178,7 @@ DELTA = '[sink.out]\nkind = "delta"\npath = "x"\n'
         ("source = 5\n" + SINK, "source: is written as tables with names: [source.NAME]"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_place(text: str, said: str) -> None:
+def test_an_error_is_reported_with_its_line(text: str, said: str) -> None:
     assert said in "\n".join(mistakes(text))
 
 
@@ -205,7 +205,7 @@ def test_sql_and_python_beside_the_file_are_found(tmp_path: Path) -> None:
         load_pipeline(file)
 
 
-def test_a_broker_that_is_named_elsewhere_wins(tmp_path: Path) -> None:
+def test_an_explicit_broker_overrides_the_files(tmp_path: Path) -> None:
     file = tmp_path / "shop.toml"
     file.write_text('broker = "a:1"\n' + SOURCE + SINK)
 
@@ -214,7 +214,7 @@ def test_a_broker_that_is_named_elsewhere_wins(tmp_path: Path) -> None:
     assert load_pipeline(file, broker="b:2").broker == "b:2"
 
 
-def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no.toml cannot be read: No such file or directory"):
         load_pipeline(tmp_path / "no.toml")
 

@@ -1,4 +1,4 @@
-"""Event times far in the future: kept out, so that the watermark stays where it was."""
+"""Event times far in the future are rejected, so that they do not move the watermark."""
 
 import json
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_a_record_from_the_future_is_a_dead_letter_and_makes_no_other_record_lat
     assert json.loads(ahead.value)["at"] == "2026-01-01T13:00:01Z"
     assert letters.name == "orders-dead-letters"
 
-    # Without the guard, and from the same checkpoint: the watermark follows, and what comes then is late.
+    # Without the guard, from the same checkpoint: the watermark moves, and later records are late.
     write(cluster, topic, "2099-01-01T00:00:00Z")
     pipelines.run(late)
     write(cluster, topic, "2026-01-01T13:01:00Z")

@@ -1,4 +1,4 @@
-"""A query whose columns change, and the tables of every kind of sink: what follows, and what is refused."""
+"""Schema evolution of every kind of sink: supported and refused changes."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -115,7 +115,7 @@ def sink_of(kind: Any, folder: Path, url: str, policy: EvolutionPolicy, name: st
 
 
 def rows_of(sink: Any) -> list[dict[str, Any]]:
-    """By the format's own library, in the order of `id`, without nulls that nobody wrote."""
+    """Rows read by the format's library, ordered by `id`, without nulls of missing columns."""
     if sink.kind == "parquet":
         import pyarrow.parquet as pq
         from pyarrow import concat_tables
@@ -218,7 +218,7 @@ table = "orders"
 """
 
 
-def test_a_changed_type_is_refused_before_it_ruins_a_table_and_an_added_column_is_visible_everywhere(
+def test_a_changed_type_is_refused_before_writing_and_an_added_column_is_visible_everywhere(
     pipelines: Pipelines, cluster: Cluster, send: Callable[..., None], tmp_path: Path, postgresql: str
 ) -> None:
     topic = cluster.topic()
@@ -295,7 +295,7 @@ def test_a_partitioned_delta_table_is_rewritten_with_wider_types_once(tmp_path: 
     ]
 
 
-def test_a_column_that_was_dropped_in_an_earlier_run_makes_no_rename_of_a_new_one() -> None:
+def test_a_column_dropped_in_an_earlier_run_does_not_make_a_new_one_a_rename() -> None:
     have = table(id="int", city="string")
     query = struct_of([("id", "int"), ("town", "string")])
     assert decide(have, query, "add", DeltaSink.abilities, ("id", "city")).misfits

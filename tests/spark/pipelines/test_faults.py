@@ -1,4 +1,4 @@
-"""Kills at random points under load: each row arrives once, whatever dies."""
+"""Kills at random points under load: each row arrives once."""
 
 import contextlib
 import json
@@ -51,7 +51,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         if is_so():
             return
         pause.wait(0.05)
-    pytest.fail("it never came to that")
+    pytest.fail("the condition never held")
 
 
 class Driver:
@@ -73,7 +73,7 @@ class Driver:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """The driver alone first, and then what it left: a new one must not meet the old one's workers."""
+        """Kill the driver first, then its remaining workers, so that a new driver does not meet them."""
         self._process.kill()
         self._process.wait()
         with contextlib.suppress(ProcessLookupError):
@@ -117,7 +117,7 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
     for _ in range(int(os.environ.get("SPARK_KILLS", "1"))):
         driver = Driver(file)
         written += chance.randint(1, 800)
-        # Past this many rows somewhere in the middle of whatever it does.
+        # After this many rows, at an arbitrary point.
         try:
             wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())  # noqa: B023
             assert driver.is_alive(), (tmp_path / "driver.log").read_text()
@@ -157,9 +157,7 @@ def waiting(spark, tables):
 """
 
 
-def test_a_broker_that_is_killed_in_the_middle_of_a_micro_batch_costs_no_row(
-    pipelines: Pipelines, tmp_path: Path
-) -> None:
+def test_a_broker_kill_during_a_micro_batch_loses_no_row(pipelines: Pipelines, tmp_path: Path) -> None:
     (tmp_path / "broker").mkdir()
     with Serve(tmp_path / "broker") as broker:
         servers = broker.ready["kafka"]

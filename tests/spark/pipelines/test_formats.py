@@ -1,4 +1,4 @@
-"""What records become: rows, or dead letters that say why."""
+"""Parsing of records into rows or dead letters with a reason."""
 
 import io
 import json

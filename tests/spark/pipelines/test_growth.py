@@ -1,4 +1,4 @@
-"""Tables that grow commit by commit: what a commit opens, and what stays behind it, does not grow with them."""
+"""Tables with many commits: the cost and leftovers of a commit do not grow."""
 
 import sqlite3
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_an_iceberg_table_that_rows_are_merged_into_keeps_few_manifests(tmp_path
     assert found == sorted(each for each, is_deleted in expected.items() if not is_deleted)
 
 
-def test_what_expired_snapshots_of_iceberg_left_is_removed_and_all_rows_stay_readable(tmp_path: Path) -> None:
+def test_files_of_expired_iceberg_snapshots_are_removed_and_all_rows_stay_readable(tmp_path: Path) -> None:
     sink = grown(tmp_path, "iceberg", keep_versions=3)
     metadata = Path(sink.path) / "shop" / "grown" / "metadata"
     before = len(list(metadata.iterdir()))
@@ -90,7 +90,7 @@ def test_a_delta_table_has_a_short_log_and_every_row(tmp_path: Path) -> None:
     assert len(older.to_pyarrow_table()) == (COMMITS - 10) * 10
 
 
-def test_the_log_of_a_delta_table_that_somebody_else_made_is_not_shortened(tmp_path: Path) -> None:
+def test_the_log_of_a_foreign_delta_table_is_not_truncated(tmp_path: Path) -> None:
     import deltalake
     import pyarrow as pa
 

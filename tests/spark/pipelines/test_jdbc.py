@@ -35,7 +35,7 @@ def test_rows_with_the_keys_of_the_stage_are_deleted_and_those_of_the_stage_inse
     assert len(Merge("t", "s", {"c0": '"id"'}).statements(replaces_all=False)) == 1
 
 
-def test_with_an_order_what_is_older_than_the_table_leaves_the_stage_first() -> None:
+def test_with_order_by_rows_older_than_the_tables_are_removed_from_the_stage() -> None:
     [stale, *_] = Merge("t", "s", {"c0": '"id"', "c1": '"at"'}, ("c0",), "c1").statements(replaces_all=False)
     assert stale == (
         'DELETE FROM s WHERE EXISTS (SELECT 1 FROM t WHERE s.c0 = t."id" '
@@ -57,7 +57,7 @@ def test_a_key_must_not_be_null_and_texts_of_the_stage_are_as_long_as_those_of_t
 
 @pytest.fixture
 def url(spark: "SparkSession", tmp_path: Path) -> str:
-    """Of a separate database; Derby keeps a log, in the current folder unless it is told."""
+    """The URL of a separate database; Derby writes a log to the current folder by default."""
     jvm: Any = spark._jvm
     jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     return f"jdbc:derby:{tmp_path}/shop;create=true"
@@ -160,7 +160,7 @@ def test_a_database_follows_a_topic_once_with_lookups_that_are_current_and_colum
         assert connection.number("SELECT MAX(batch) FROM ottla_batches") == 1
 
 
-def test_a_failing_statement_is_told_in_the_words_of_the_database_and_a_missing_driver_with_the_way_out(
+def test_a_failing_statement_has_the_databases_message_and_a_missing_driver_a_remedy(
     pipelines: Pipelines, cluster: Cluster, send: Callable[..., None], url: str
 ) -> None:
     topic = cluster.topic()

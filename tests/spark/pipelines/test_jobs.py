@@ -1,4 +1,4 @@
-"""Work that is done once: filling the past in, and writing a table back into a topic."""
+"""One-off jobs: backfill, and replay of a table into a topic."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(300)
 DAY_MS = 86_400_000
 
 
-def test_a_span_of_time_is_filled_in_once_and_written_back_with_its_timestamps(
+def test_a_time_range_is_backfilled_once_and_replayed_with_its_timestamps(
     pipelines: Pipelines, cluster: Cluster, read: Callable[[str], list[Any]]
 ) -> None:
     from ottla.spark.pipelines.backfill import Backfill, run_backfill
@@ -68,7 +68,7 @@ def test_a_span_of_time_is_filled_in_once_and_written_back_with_its_timestamps(
         run_backfill(session, pipeline, Backfill(from_ms=0, to_ms=1, sinks=["tabl"]), said.append)
 
 
-def test_what_is_in_the_archive_alone_is_run_through_and_filled_in(pipelines: Pipelines, cluster: Cluster) -> None:
+def test_records_only_in_the_archive_are_processed_and_backfilled(pipelines: Pipelines, cluster: Cluster) -> None:
     from ottla.spark.pipelines.backfill import Backfill, run_backfill
     from ottla.spark.pipelines.sessions import pipeline_session
 

@@ -1,4 +1,4 @@
-"""Rows that replace and delete others by key: every sink that has a key ends with what a plain dictionary has."""
+"""Upserts and deletes by key: every sink with a key ends with the contents of a plain dictionary."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A driver that is killed while it merges, expires and deletes files: every table ends as a plain dictionary does."""
+"""Kill a driver while it merges, expires and deletes files: tables end with the contents of a plain dictionary."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def commits(folder: Path) -> int:
 
 
 @pytest.mark.skipif(not KILLS, reason="long; `make pipeline-test` runs it")
-def test_a_driver_that_is_killed_while_it_merges_leaves_what_the_records_say(
+def test_tables_are_correct_after_a_driver_is_killed_while_merging(
     pipelines: Pipelines, cluster: Cluster, tmp_path: Path
 ) -> None:
     for package in ("deltalake", "pyiceberg"):

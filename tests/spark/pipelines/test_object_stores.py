@@ -103,7 +103,7 @@ def iceberg_rows(_: str, bucket: Bucket, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
-def test_a_store_is_tried_before_spark_starts_and_nothing_stays_of_it(
+def test_access_to_a_store_is_checked_before_spark_starts_without_leftovers(
     kind: str, bucket: Bucket, tmp_path: Path
 ) -> None:
     def loaded(address: str, catalog: str = "sqlite") -> Pipeline:
@@ -201,7 +201,7 @@ def test_rows_with_a_key_replace_and_delete_others_in_a_store(
 
 
 @pytest.mark.skipif(not KILLS, reason="long; `make pipeline-test` runs it")
-def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_columns_merges_and_expiry(
+def test_each_row_is_in_a_store_once_after_driver_kills_with_new_columns_merges_and_expiry(
     pipelines: Pipelines, cluster: Cluster, bucket: Bucket, tmp_path: Path
 ) -> None:
     topic = cluster.topic(partitions=2)

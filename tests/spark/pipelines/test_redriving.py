@@ -1,4 +1,4 @@
-"""Dead letters go back to their topics once, as they were."""
+"""Dead letters are redriven to their topics once, unchanged."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,7 +110,7 @@ def test_a_wrong_expression_is_refused_before_anything_is_sent(servers: str) -> 
     assert redrive(pipeline_at(servers)).sent == 1
 
 
-def test_what_is_left_out_is_kept_as_ranges() -> None:
+def test_skipped_offsets_are_stored_as_ranges() -> None:
     left = LeftOut()
     for offset in (0, 1, 3, 4, 7, 9):
         left.take(offset, is_sent=offset == 4)

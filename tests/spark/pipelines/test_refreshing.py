@@ -1,9 +1,14 @@
 """Static tables that change while a pipeline runs."""
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.conftest import Cluster
+from tests.spark.pipelines.conftest import Pipelines
+from tests.spark.pipelines.test_faults import wait_until
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.definition import StaticTable
@@ -11,7 +16,7 @@ from ottla.spark.pipelines.loading import parse_pipeline
 from ottla.spark.pipelines.refreshing import Refresher, content_mark
 
 
-def test_a_table_is_looked_at_when_it_is_due_and_told_only_if_it_has_changed() -> None:
+def test_a_table_is_checked_when_due_and_reported_only_if_changed() -> None:
     marks: dict[str, Any] = {"cities": 1, "often": 1, "far": None}
     tables = [
         StaticTable(name="cities", format="csv", refresh_ms=10_000),
@@ -61,7 +66,50 @@ path = "table"
 """
 
 
-def test_tables_are_refused_whose_keys_do_not_go_together(tmp_path: Path) -> None:
+@pytest.mark.timeout(300)
+def test_a_running_pipeline_joins_new_records_with_the_new_rows_of_a_table(
+    pipelines: Pipelines, cluster: Cluster, send: Callable[..., None], tmp_path: Path
+) -> None:
+    from ottla.spark.pipelines.state_folder import StateFolder
+
+    topic = cluster.topic()
+    cities = tmp_path / "cities.csv"
+    cities.write_text("city,country\nPrag,CZ\n")
+    pipeline = pipelines.load(FILE.format(topic=topic), f"{topic}-refreshed")
+    said: list[str] = []
+    done: list[Any] = []
+
+    def run() -> None:
+        done.append(pipelines.run_loaded(pipeline, available_now=False, say=said.append))
+
+    def countries() -> dict[int, str | None]:
+        import pyarrow.parquet as pq
+
+        files = [pq.ParquetFile(file).read().to_pylist() for file in (tmp_path / "table").glob("*.parquet")]
+        return {row["id"]: row["country"] for rows in files for row in rows}
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        send(topic, [{"id": 1, "city": "Prag"}, {"id": 2, "city": "Wien"}])
+        wait_until(lambda: len(countries()) == 2 or not thread.is_alive())
+        cities.write_text("city,country\nPrag,CZ\nWien,AT\n")
+        wait_until(lambda: "cities changed; starting the queries again" in said or not thread.is_alive())
+        send(topic, [{"id": 3, "city": "Wien"}])
+        wait_until(lambda: len(countries()) == 3 or not thread.is_alive())
+        # A table that cannot be read leaves the rows there were.
+        cities.unlink()
+        wait_until(lambda: any("using the old rows" in line for line in said) or not thread.is_alive())
+    finally:
+        StateFolder(pipeline.state).ask_to_stop()
+        thread.join()
+
+    # Rows that were joined before the change stay as they are.
+    assert countries() == {1: "CZ", 2: None, 3: "AT"}
+    assert [status.state for status in done] == ["stopped"]
+
+
+def test_contradictory_keys_of_tables_are_refused(tmp_path: Path) -> None:
     text = FILE.format(topic="orders")
     for change, said in (
         (('format = "csv"', 'format = "jdbc"'), "needs url"),

@@ -1,4 +1,4 @@
-"""Rows that a database can never take: they go to the dead-letter topic with its reason, and the rest is written."""
+"""Rows that a database rejects go to the dead-letter topic with the reason, and the rest is written."""
 
 import json
 import sqlite3
@@ -40,7 +40,7 @@ def errors(records: list[Any]) -> dict[str, str]:
     return {json.loads(record.value)["city"]: dict(record.headers)["ottla.error"].decode() for record in records}
 
 
-def test_postgresql_refuses_single_rows_and_takes_the_rest_once(
+def test_rows_rejected_by_postgresql_are_dead_letters_and_the_rest_is_written_once(
     pipelines: Pipelines, cluster: Cluster, send: Send, read: Read, tmp_path: Path, postgresql: str
 ) -> None:
     import psycopg
@@ -71,7 +71,7 @@ def test_postgresql_refuses_single_rows_and_takes_the_rest_once(
     assert dict(refused[0].headers)["ottla.sink"] == b"rows"
 
 
-def test_sqlite_takes_no_row_without_a_key_and_says_why_it_stops_without_a_dead_letter_topic(
+def test_sqlite_rejects_rows_without_a_key_and_stops_without_a_dead_letter_topic(
     pipelines: Pipelines, cluster: Cluster, send: Send, read: Read, tmp_path: Path
 ) -> None:
     topic, dead = cluster.topic(), cluster.topic()

@@ -1,4 +1,4 @@
-"""The rules of pipelines that need neither Spark nor a broker."""
+"""Pure rules of pipelines, without Spark or a broker."""
 
 import json
 import threading
@@ -51,13 +51,13 @@ def test_a_schema_holds_what_records_have_in_common(records: list[object], schem
     assert list(columns(schema))
 
 
-def test_a_schema_of_csv_is_told_from_the_texts() -> None:
+def test_the_schema_of_csv_is_inferred_from_the_values() -> None:
     lines = [b'1,2.5,true,"a, b",2026-01-01', b"2,3,false,,2026-01-02", b"\xff"]
     assert csv_schema(lines, {}) == "c0 bigint, c1 double, c2 boolean, c3 string, c4 date"
     assert csv_schema([b"1;2"], {"sep": ";"}) == "c0 bigint, c1 bigint"
 
 
-def test_no_schema_is_made_up() -> None:
+def test_without_samples_no_schema_is_inferred() -> None:
     with pytest.raises(ConfigError, match="none of the first records is a JSON object"):
         json_schema([b"x", None])
     with pytest.raises(ConfigError, match="600 different fields"):
@@ -85,12 +85,12 @@ def test_only_the_first_records_count() -> None:
         (None, "the record has no value"),
     ],
 )
-def test_a_fault_of_json_is_named(value: bytes | None, reason: str) -> None:
+def test_the_reason_for_invalid_json_is_named(value: bytes | None, reason: str) -> None:
     schema = "id bigint, price double, tags array<string>, at timestamp"
     assert reason in JsonFault(schema)(value, list(columns(schema)))
 
 
-def test_the_field_that_spark_left_empty_is_named_and_not_another_that_looks_odd() -> None:
+def test_the_field_that_spark_could_not_parse_is_named() -> None:
     fault = JsonFault("qty int, price decimal(12,2), at timestamp")
     value = b'{"qty": "three boxes", "price": "8112590.55", "at": "now"}'
     assert fault(value, ["qty"]) == 'qty: "three boxes" is not a valid int'
@@ -110,7 +110,7 @@ def test_the_field_that_spark_left_empty_is_named_and_not_another_that_looks_odd
         (b"1,1,true", "does not fit the schema"),
     ],
 )
-def test_a_fault_of_csv_is_named(value: bytes | None, reason: str) -> None:
+def test_the_reason_for_invalid_csv_is_named(value: bytes | None, reason: str) -> None:
     assert reason in CsvFault("id bigint, price double, paid boolean", {})(value, ["id", "price", "paid"])
 
 
@@ -157,7 +157,7 @@ whatever
 """  # noqa: E501 - as Spark prints it
 
 
-def test_a_plan_shows_what_remembers_and_what_its_keys_are_made_of() -> None:
+def test_stateful_operators_and_their_keys_are_found_in_a_plan() -> None:
     assert stateful_parts(PLAN) == [
         (
             "Join Inner, (id = id) <- Project [_parsed.id AS id, from_json(…, x) AS p] "
@@ -168,13 +168,13 @@ def test_a_plan_shows_what_remembers_and_what_its_keys_are_made_of() -> None:
     ]
 
 
-def test_a_join_with_a_static_table_and_a_watermark_alone_remember_nothing() -> None:
+def test_a_static_join_and_a_watermark_alone_are_stateless() -> None:
     static = PLAN.replace("StreamingRelationV2 org.X@1a2b, ottla", "Relation [id#1] csv")
     watermark = "EventTimeWatermark 0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f, at#5: timestamp, 10 minutes"
     assert stateful_parts(static.replace("DeduplicateWithinWatermark [id#9L]", watermark)) == []
 
 
-def test_an_aggregate_is_told_by_keys_and_functions_whatever_is_computed_of_it() -> None:
+def test_an_aggregate_is_identified_by_keys_and_functions() -> None:
     def plan(results: str) -> str:
         return (
             f"== Optimized Logical Plan ==\nAggregate [city#1], [{results}]\n+- StreamingRelationV2 ottla\n"
@@ -213,7 +213,7 @@ org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero
         ("Python worker failed to connect back.", "Python worker failed to connect back."),
     ],
 )
-def test_a_failure_is_told_by_the_line_that_says_it(text: str, reason: str) -> None:
+def test_the_relevant_line_of_a_failure_is_extracted(text: str, reason: str) -> None:
     assert reason_in(text) == reason
 
 
@@ -292,7 +292,7 @@ def test_an_example_is_a_pipeline(values: list[bytes], format_: str, sink: str) 
     assert f'# dead_letters = "{source.dead_letters}"' in text
 
 
-def test_moments_are_told_in_several_ways() -> None:
+def test_times_are_parsed_in_several_formats() -> None:
     assert moment_ms("2026-01-01", 0) == moment_ms("2026-01-01T01:00+01:00", 0) == 1767225600000
     assert moment_ms("2 hours", 10_000_000) == 2_800_000
     assert moment_ms("1767225600000", 0) == 1767225600000
@@ -302,7 +302,7 @@ def test_moments_are_told_in_several_ways() -> None:
         moment_ms("soon", 0)
 
 
-def test_a_state_folder_is_held_by_one(tmp_path: Path) -> None:
+def test_a_state_folder_is_locked(tmp_path: Path) -> None:
     state = StateFolder(tmp_path / "state")
     assert not state.is_held()
     refused: list[OttlaError] = []
@@ -345,7 +345,7 @@ def test_a_pipeline_may_be_moved_with_its_state_but_not_its_table_alone() -> Non
 
 
 class FakeQuery:
-    """What is asked of a query of Spark's while it is watched."""
+    """A fake Spark query for the progress watcher."""
 
     def __init__(self, timestamps: list[str]) -> None:
         self._reports = [SimpleNamespace(json=json.dumps({"timestamp": each})) for each in timestamps]

@@ -1,4 +1,4 @@
-"""Pipelines that go on until they are stopped, two of them at once, and what others see of them."""
+"""Continuous pipelines, two at once, and their status."""
 
 import asyncio
 import threading
@@ -88,7 +88,9 @@ def test_two_pipelines_run_at_once_until_they_are_stopped(
         wait_until(lambda: admin.group_offsets(f"{topic}-one.table")[TopicPartition(topic, 0)].offset == 20)
 
 
-def test_a_pipeline_that_fails_says_why(pipelines: Pipelines, cluster: Cluster, send: Callable[..., None]) -> None:
+def test_a_failed_pipeline_reports_the_reason(
+    pipelines: Pipelines, cluster: Cluster, send: Callable[..., None]
+) -> None:
     topic = cluster.topic()
     send(topic, [{"id": 0}])
     step = '[step.bad]\nsql = "SELECT 1 DIV id AS id FROM numbers"\n'

@@ -30,7 +30,7 @@ def recipe(scheduler: str, pipeline: Path) -> str:
 
 
 class Refused(Exception):
-    """What a scheduler does not try again."""
+    """An error that a scheduler does not retry."""
 
 
 class Task:
@@ -80,7 +80,7 @@ STAND_INS = {"Airflow": stand_in_for_airflow, "Dagster": stand_in_for_dagster}
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Callable[[], list[list[str]]]]:
-    """Put an `ottla` on the PATH that ends with a code, and tells how it was called."""
+    """Put a fake `ottla` on the PATH that exits with a code and records its arguments."""
 
     def make(code: int) -> Callable[[], list[list[str]]]:
         calls = tmp_path / f"calls-{code}"
@@ -96,7 +96,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
 
 
 @pytest.mark.parametrize("scheduler", STAND_INS)
-def test_a_recipe_calls_commands_that_there_are_and_repeats_only_what_may_succeed(
+def test_a_recipe_calls_existing_commands_and_retries_only_retriable_errors(
     scheduler: str,
     program: Callable[[int], Callable[[], list[list[str]]]],
     tmp_path: Path,
@@ -129,7 +129,7 @@ def test_a_recipe_calls_commands_that_there_are_and_repeats_only_what_may_succee
 
 
 def installed(package: str, folder: Path) -> Path:
-    """The Python of an environment with this package; skips the test if it cannot be had."""
+    """The Python of an environment with this package; skips the test if it is not available."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     try:

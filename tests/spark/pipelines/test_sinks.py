@@ -1,4 +1,4 @@
-"""Each kind of sink: what is in it, and that a repeated micro-batch changes nothing."""
+"""Each kind of sink: its contents, and idempotent micro-batches."""
 
 import json
 import sqlite3
@@ -25,7 +25,7 @@ PACKAGES = {"parquet": "pyarrow", "delta": "deltalake", "iceberg": "pyiceberg"}
 
 
 def forget_last_commit(folder: Path, query: str) -> None:
-    """As if the driver was killed after it wrote and before Spark noted it."""
+    """As if the driver was killed after writing and before Spark's commit."""
     commits = folder / "pipeline.state" / "checkpoint" / query / "commits"
     last = max((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
     for file in commits.glob(f"*{last.name}*"):
@@ -53,7 +53,7 @@ def table_rows(kind: str, folder: Path) -> list[tuple[Any, ...]]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("kind", TABLES)
-def test_a_table_has_each_row_once_and_can_be_tidied(
+def test_a_table_has_each_row_once_and_can_be_compacted(
     pipelines: Pipelines, cluster: Cluster, send: Send, tmp_path: Path, kind: str
 ) -> None:
     pytest.importorskip(PACKAGES[kind])
@@ -93,13 +93,13 @@ partition_by = "city"
     assert len(sink.open_table().files()) == 3
     assert not stray.exists()
     assert found() == expected
-    # And it goes on from there.
+    # And it continues from there.
     send(topic, [{"id": 1000, "city": "Brno"}])
     pipelines.run(text)
     assert found() == sorted([*expected, (1000, "Brno")], key=str)
 
 
-def test_a_parquet_table_that_was_left_by_half_is_finished(pipelines: Pipelines, cluster: Cluster, send: Send) -> None:
+def test_a_half_written_parquet_commit_is_completed(pipelines: Pipelines, cluster: Cluster, send: Send) -> None:
     topic = cluster.topic()
     text = f"""
 [source.orders]

@@ -1,4 +1,4 @@
-"""Steps: windows and late data, deduplication, joins, and steps that remember."""
+"""Steps: windows and late data, deduplication, joins, and stateful steps."""
 
 import sys
 import textwrap
@@ -29,7 +29,7 @@ def order(number: int, minute: int, city: str = "Prag") -> dict[str, Any]:
     return {"id": number, "city": city, "at": f"2026-01-01T00:{minute:02d}:00Z"}
 
 
-def test_a_window_is_written_once_it_is_over_and_what_comes_late_is_counted(
+def test_a_window_is_written_when_closed_and_late_rows_are_counted(
     pipelines: Pipelines, cluster: Cluster, send: Send
 ) -> None:
     topic = cluster.topic()
@@ -129,7 +129,9 @@ def counted(spark, tables):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_a_step_in_python_remembers_from_run_to_run(pipelines: Pipelines, cluster: Cluster, send: Send) -> None:
+def test_a_stateful_python_step_keeps_its_state_between_runs(
+    pipelines: Pipelines, cluster: Cluster, send: Send
+) -> None:
     topic = cluster.topic()
     (pipelines.folder / "steps.py").write_text(COUNTING)
     text = ORDERS.format(orders=topic) + '[step.counted]\npython = "steps.py:counted"\n' + TABLE
@@ -141,7 +143,7 @@ def test_a_step_in_python_remembers_from_run_to_run(pipelines: Pipelines, cluste
     assert sorted((row.city, row.orders) for row in pipelines.rows()) == [("Prag", 2), ("Prag", 3), ("Wien", 1)]
 
 
-def test_a_step_that_remembers_says_what_it_needs(
+def test_a_stateful_step_names_its_missing_package(
     pipelines: Pipelines, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
@@ -152,7 +154,7 @@ def test_a_step_that_remembers_says_what_it_needs(
         pipelines.run(ORDERS.format(orders=cluster.topic()) + step + TABLE)
 
 
-def test_a_step_that_spark_does_not_understand_is_named(pipelines: Pipelines, cluster: Cluster) -> None:
+def test_a_step_with_invalid_sql_is_named(pipelines: Pipelines, cluster: Cluster) -> None:
     topic = cluster.topic()
     step = '[step.wrong]\nsql = "SELECT cty FROM orders"\n'
 
@@ -160,7 +162,7 @@ def test_a_step_that_spark_does_not_understand_is_named(pipelines: Pipelines, cl
         pipelines.run(ORDERS.format(orders=topic) + step + TABLE)
 
 
-def test_a_topic_that_is_not_there_is_named(pipelines: Pipelines, cluster: Cluster) -> None:
+def test_a_missing_topic_is_named(pipelines: Pipelines, cluster: Cluster) -> None:
     topic = cluster.topic()
     with pytest.raises(ConfigError, match=rf"\[source.orders\] topics: there is no topic {topic}s at .*did you mean"):
         pipelines.run(textwrap.dedent(ORDERS.format(orders=f"{topic}s")) + TABLE)

@@ -31,7 +31,7 @@ class Killed(Exception):
 
 
 class Store(ObjectFiles):
-    """One in memory, which may die after any number of requests that change something."""
+    """A store in memory that may fail after any number of modifying requests."""
 
     def __init__(self, store: MemoryStore | None = None) -> None:
         super().__init__("s3://lake/orders", StorageSettings(region="us-east-1"), store or MemoryStore())
@@ -48,7 +48,7 @@ class Store(ObjectFiles):
         return [each.name for each in self.listed() if not each.name.startswith("_")]
 
     def rows(self) -> list[int]:
-        """What a reader of the folder finds."""
+        """The rows that a reader of the folder finds."""
         return sorted(number for name in self.data() for number in pq.read_table(self.source(name))["id"].to_pylist())
 
     def stage(self, batch: BatchId, *files: list[int], kind: pa.DataType = LONG) -> list[StagedFile]:
@@ -68,7 +68,7 @@ def write(store: Store, batch: BatchId, *files: list[int]) -> None:
         table.commit(store.stage(batch, *files), batch, Evolution(COLUMNS))
 
 
-def test_a_commit_that_dies_after_any_request_is_there_once_after_it_is_repeated() -> None:
+def test_a_commit_interrupted_after_any_request_is_applied_once_when_repeated() -> None:
     for lives in range(12):
         store = Store()
         write(store, BatchId("query-one", 0), [1], [2])
@@ -79,7 +79,7 @@ def test_a_commit_that_dies_after_any_request_is_there_once_after_it_is_repeated
         except Killed:
             is_killed = True
         store.left = 1000
-        # Somebody merges what there is, before the killed one is repeated.
+        # Another process merges files before the killed commit is repeated.
         ParquetTable(store).tidy(target_file_bytes=1 << 20, orphan_age_s=3600)
         write(store, BatchId("query-one", 1), [3], [4])
         assert store.rows() == [1, 2, 3, 4], lives
@@ -119,7 +119,7 @@ def test_a_widening_that_dies_after_any_request_leaves_each_row_once_with_the_wi
     assert not is_killed
 
 
-def test_a_merge_that_dies_after_any_request_loses_no_row_and_doubles_none() -> None:
+def test_a_merge_interrupted_after_any_request_neither_loses_nor_duplicates_rows() -> None:
     for lives in range(12):
         store = Store()
         for number in range(3):
@@ -137,7 +137,7 @@ def test_a_merge_that_dies_after_any_request_loses_no_row_and_doubles_none() -> 
     assert not is_killed
 
 
-def test_a_second_writer_is_told_so_and_nothing_is_written_twice() -> None:
+def test_a_second_writer_is_refused_and_nothing_is_written_twice() -> None:
     memory = MemoryStore()
     one, other = Store(memory), Store(memory)
     batch = BatchId("query-one", 0)
@@ -151,7 +151,7 @@ def test_a_second_writer_is_told_so_and_nothing_is_written_twice() -> None:
     assert one.rows() == [1]
 
 
-def test_what_was_staged_and_never_planned_is_removed_after_a_while() -> None:
+def test_staged_files_without_a_plan_are_removed_after_a_while() -> None:
     store = Store()
     write(store, BatchId("query-one", 0), [1])
     store.stage(BatchId("query-one", 1), [2])
@@ -160,7 +160,7 @@ def test_what_was_staged_and_never_planned_is_removed_after_a_while() -> None:
     assert store.rows() == [1]
 
 
-def test_an_object_is_not_there_if_writing_it_failed() -> None:
+def test_an_object_does_not_exist_if_its_write_failed() -> None:
     store = Store()
 
     def write_half() -> None:
@@ -181,13 +181,13 @@ def test_removing_goes_on_past_what_is_missing() -> None:
     assert store.listed() == []
 
 
-def test_names_are_the_same_under_both_names_of_s3() -> None:
+def test_s3_and_s3a_addresses_are_equal() -> None:
     store = Store()
     assert store.name_of("s3a://lake/orders/x/y.parquet") == "x/y.parquet"
     assert store.name_of("s3://lake/orders-old/y.parquet") is None
 
 
-def test_a_partition_folder_says_its_values_and_nothing_breaks_out_of_it() -> None:
+def test_a_partition_folder_encodes_its_values_safely() -> None:
     folder = folder_of_partition(["city", "day"], ["a/b = c%", None])
     assert folder.count("/") == 2
     assert partition_of(folder.split("/")[:-1]) == (("city", "a/b = c%"), ("day", None))
@@ -226,7 +226,7 @@ def test_a_plan_is_read_with_the_version_that_a_conditional_write_needs() -> Non
         store.replace_version("plan.json", b"{}", found.version)
 
 
-def test_a_store_that_does_not_answer_is_told_in_one_line() -> None:
+def test_an_unreachable_store_is_a_one_line_error() -> None:
     settings = StorageSettings(endpoint="http://127.0.0.1:1", allow_http=True, access_key_id="k", secret_access_key="s")
     address = "s3://lake/orders"
     store = opened_store(address, settings, timedelta(seconds=5))

@@ -1,4 +1,4 @@
-"""What `[storage]` and addresses of stores mean, and what is said when one is wrong."""
+"""`[storage]` settings and store addresses: meaning and errors."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def load(text: str) -> Pipeline:
     return parse_pipeline(text, Path("shop.toml"), ENVIRONMENT)
 
 
-def test_settings_of_the_file_hold_for_every_sink_unless_it_has_its_own() -> None:
+def test_settings_of_the_file_apply_to_every_sink_without_its_own() -> None:
     lake, other = (load(FILE).sinks[name] for name in ("lake", "other"))
     assert isinstance(lake, TableSink)
     assert isinstance(other, TableSink)
@@ -87,13 +87,13 @@ def test_an_iceberg_table_in_a_store_needs_a_catalog_and_a_database_is_a_local_f
         load('[source.a]\nschema="id int"\n[sink.b]\nkind="sqlite"\npath="s3://lake/x"\ntable="b"\n')
 
 
-def test_an_address_needs_what_its_store_needs() -> None:
+def test_an_address_requires_the_package_of_its_store() -> None:
     assert why_wrong("s3://lake/orders") is None
     assert why_wrong("gs://lake/a/b") is None
     assert why_wrong("abfss://lake@shop.dfs.core.windows.net/orders") is None
 
 
-def test_the_environment_fills_what_is_empty_and_keys_win_over_a_profile() -> None:
+def test_the_environment_fills_unset_settings_and_keys_override_a_profile() -> None:
     empty = StorageSettings()
     keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_PROFILE": "p"}
     assert with_environment(empty, keys).access_key_id == "a"
@@ -104,7 +104,7 @@ def test_the_environment_fills_what_is_empty_and_keys_win_over_a_profile() -> No
     assert (found.region, found.endpoint, found.allow_http) == ("eu-1", "http://x", True)
 
 
-def test_each_library_gets_the_settings_in_its_own_words() -> None:
+def test_each_library_gets_the_settings_under_its_names() -> None:
     s3 = StorageSettings(endpoint="http://x", allow_http=True, access_key_id="a", secret_access_key="b")
     assert obstore_config("s3://lake/x", s3)["conditional_put"] == "etag"
     assert delta_options("s3://lake/x", s3)["aws_secret_access_key"] == "b"
@@ -138,7 +138,7 @@ def test_each_library_gets_the_settings_in_its_own_words() -> None:
         ("… non-2xx status code: 501 Not Implemented: \n\nDebug source", "501 Not Implemented"),
     ],
 )
-def test_a_refusal_of_a_store_is_one_line_with_a_way_out(text: str, said: str) -> None:
+def test_a_store_error_is_one_line_with_a_remedy(text: str, said: str) -> None:
     shown = explained(text, "s3://lake/orders", "http://x")
     assert said in shown
     assert "\n" not in shown

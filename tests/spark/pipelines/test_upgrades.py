@@ -85,7 +85,7 @@ REFUSED_BY_RULE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("change", REFUSED_BY_RULE)
-def test_a_checkpoint_that_was_made_otherwise_is_refused_with_the_reason(change: str) -> None:
+def test_an_incompatible_checkpoint_is_refused_with_the_reason(change: str) -> None:
     changed, reason = REFUSED_BY_RULE[change]
     refuse_mismatch("out", FINGERPRINT, FINGERPRINT)
     with pytest.raises(ConfigError, match=reason):
@@ -97,7 +97,7 @@ def test_the_first_state_of_a_query_that_had_none_is_refused() -> None:
         refuse_mismatch("out", {**FINGERPRINT, "mode": "", "stateful": []}, FINGERPRINT)
 
 
-def test_state_that_cannot_match_is_refused_and_what_can_goes_on(
+def test_incompatible_state_is_refused_and_compatible_state_continues(
     pipelines: Pipelines, cluster: Cluster, send: Callable[..., None]
 ) -> None:
     from ottla.spark.pipelines.queries import check_upgrade, planned_queries
@@ -121,7 +121,7 @@ def test_state_that_cannot_match_is_refused_and_what_can_goes_on(
     for before, after in ALLOWED.values():
         judge(before, after)
 
-    # And it does go on.
+    # And it continues.
     send(topic, [{"id": 2, "city": "Prag", "price": 2.5, "at": "2026-01-01T00:09:00Z"}])
     changed = FILE.replace("price > 0", "price > 1").replace('watermark = "1 minute"', 'watermark = "2 minutes"')
     changed = changed.replace("SELECT minute, total", "SELECT minute, total, city")

@@ -1,4 +1,4 @@
-"""What any catalog must do, whatever it is stored in.
+"""The contract of every catalog, whatever its storage.
 
 A test class inherits CatalogContract and is given two fixtures: `catalog`, from here, and `reopen`, its own,
 which closes the catalog it opened last, if any, and opens what is stored again, as a restarted broker would.
@@ -238,7 +238,7 @@ class ViewContract:
         assert not taken.credentials
         assert catalog.view is not taken
 
-    def test_a_change_that_alters_nothing_is_told_to_nobody(self, catalog: Catalog) -> None:
+    def test_a_change_without_effect_does_not_notify_listeners(self, catalog: Catalog) -> None:
         topic = catalog.create_topic("orders", 1, {"a": "1"})
         catalog.put_credential(ANN)
         catalog.add_acls([ANN_READS_ORDERS])
@@ -288,7 +288,7 @@ class ViewContract:
 
         assert seen == [{"orders"}, set()]
 
-    def test_a_refused_change_is_told_to_nobody(self, catalog: Catalog) -> None:
+    def test_a_refused_change_does_not_notify_listeners(self, catalog: Catalog) -> None:
         told: list[Change] = []
         catalog.listen(told.append)
 
@@ -309,7 +309,7 @@ class SecurityContract:
             ("ann", ScramMechanism.SCRAM_SHA_512): ANN_512,
         }
 
-    def test_a_new_password_takes_the_place_of_the_old(self, reopen: Reopen) -> None:
+    def test_a_new_password_replaces_the_old(self, reopen: Reopen) -> None:
         catalog = reopen()
         catalog.put_credential(ANN)
         changed = replace(ANN, salt=b"other", stored_key=b"x" * 32)
@@ -358,7 +358,7 @@ class SecurityContract:
         assert catalog.view.acls == {ANN_READS_ORDERS, BOB_WRITES_AUDIT}
         assert reopen().view.acls == {ANN_READS_ORDERS, BOB_WRITES_AUDIT}
 
-    def test_one_bad_acl_keeps_the_others_out_as_well(self, catalog: Catalog) -> None:
+    def test_one_bad_acl_refuses_all(self, catalog: Catalog) -> None:
         with pytest.raises(InvalidRequest):
             catalog.add_acls([ANN_READS_ORDERS, replace(BOB_WRITES_AUDIT, operation=AclOperation.ANY)])
         assert not catalog.view.acls
@@ -394,7 +394,7 @@ class LimitsContract:
             (USER_ANN, both, anybody, address), wanted
         )
 
-    def test_a_quota_without_limits_is_gone(self, reopen: Reopen) -> None:
+    def test_a_quota_without_limits_is_deleted(self, reopen: Reopen) -> None:
         catalog = reopen()
         catalog.change_quota(USER_ANN, edit_keys({"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0}))
         catalog.change_quota(USER_ANN, edit_keys(delete={"producer_byte_rate"}))

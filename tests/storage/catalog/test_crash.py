@@ -1,4 +1,4 @@
-"""Processes that are really killed: what was acknowledged is there, the rest is there whole or not at all."""
+"""Killed processes: acknowledged changes survive, others are applied completely or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WRITER = Path(__file__).with_name("writer.py")
 
 
 def said_until_killed(folder: Path, lines: int) -> list[list[str]]:
-    """What a writer acknowledged, killed at no particular point after this many lines."""
+    """What a writer acknowledged before it was killed, some time after this many lines."""
     with subprocess.Popen([sys.executable, str(WRITER), str(folder)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         said = [process.stdout.readline() for _ in range(lines)]

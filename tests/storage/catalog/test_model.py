@@ -1,4 +1,4 @@
-"""Whatever is done to a catalog in whatever order, it answers like a dictionary, also after a restart."""
+"""Model test: a catalog behaves like a dictionary, also after restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused when a catalog is opened, with which sentence, and that nothing is touched by refusing."""
+"""Opening a catalog: refused files, their errors, and that nothing is modified."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def edit_header(folder: Path, at: int, value: int) -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"", b"x", b"\0" * 4096, b"not a database " * 1000, b"SQLite format 3\0"])
-def test_a_file_that_is_no_sqlite_database_is_refused(tmp_path: Path, garbage: bytes) -> None:
+def test_a_file_that_is_not_a_sqlite_database_is_refused(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / CATALOG_FILE).write_bytes(garbage)
 
     assert refusal(tmp_path).startswith(
@@ -197,7 +197,7 @@ def test_a_catalog_in_use_is_refused_until_its_holder_is_gone(filled: Path, hold
 
 
 @pytest.mark.usefixtures("holder")
-def test_nobody_can_change_or_lock_a_catalog_that_is_in_use(filled: Path) -> None:
+def test_other_processes_cannot_change_or_lock_a_catalog_in_use(filled: Path) -> None:
     with closing(sqlite3.connect(filled / CATALOG_FILE, timeout=0)) as intruder:
         for statement in ("SELECT * FROM topic", "BEGIN EXCLUSIVE", "DELETE FROM topic"):
             with pytest.raises(sqlite3.OperationalError, match="locked"):

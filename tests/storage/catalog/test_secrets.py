@@ -58,7 +58,7 @@ def test_verifiers_from_before_are_sealed_when_encryption_is_turned_on(tmp_path:
     catalog.close()
 
 
-def test_a_new_key_seals_them_anew(tmp_path: Path) -> None:
+def test_a_new_key_re_encrypts_verifiers(tmp_path: Path) -> None:
     sealer = Sealer(ONE_KEY)
     catalog = SqliteCatalog.open(tmp_path, sealer)
     catalog.put_credential(ANN)

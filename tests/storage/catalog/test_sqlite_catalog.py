@@ -23,7 +23,7 @@ class TestSqliteCatalog(CatalogContract):
 
 
 def typed_as_a_catalog(catalog: SqliteCatalog) -> Catalog:
-    """Never called: mypy holds the class against the interface here."""
+    """Never called: mypy checks the class against the interface here."""
     return catalog
 
 

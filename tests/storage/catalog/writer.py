@@ -1,4 +1,4 @@
-"""Changes a catalog until it is killed, and says what it was told was done. Run as a separate process."""
+"""Changes a catalog until killed, and reports acknowledged changes. Run as a separate process."""
 
 from __future__ import annotations
 

@@ -269,6 +269,7 @@ cdef class WaitingFetch:
     def cancel(self):
         """The client is gone."""
         self.is_over = True
+        self.done = None
         self.stop()
 
     def stop(self):
@@ -283,8 +284,9 @@ cdef class WaitingFetch:
             return
         answer = self.path.answer_again(self)
         if answer is not None:
-            self.is_over = True
-            self.done(answer)
+            done = self.done
+            self.cancel()
+            done(answer)
 
 
 cdef object usable_log(object partition, Part* part):

@@ -29,6 +29,7 @@ cdef enum:
     PRODUCE = 0
     FETCH = 1
     SMALLEST_REQUEST_BYTES = 14
+    MOST_ANSWER_BYTES = 65536
 
 
 cdef class FastPath:
@@ -74,7 +75,9 @@ cdef class FastPath:
                 elif key == FETCH and self.fetch is not None:
                     used = self.fetch.serve(begin, count - at)
                 at += used
-                if used == 0 or key == FETCH:
+                if used == 0 or self.answers.size > MOST_ANSWER_BYTES:
+                    break
+                if key == FETCH and self.fetch.waiting is not None:
                     break
             return at
         finally:

@@ -138,10 +138,13 @@ class Dispatcher:
         return served
 
     def _use_fast_path(self) -> None:
-        """For the APIs whose requests need not pass a wrapper of their handler. It needs a C compiler."""
+        """For the APIs whose requests need not pass a wrapper of their handler. It needs a C compiler.
+
+        A node of a cluster has no partition for it: all have a leader and followers.
+        """
         stats = [self._stats_without_wrapper(api) for api in (PRODUCE, FETCH)]
         fast_path = None
-        if any(stats):
+        if any(stats) and self._broker.cluster is None:
             with suppress(ImportError):
                 from ottla.broker.fast_path.path import FastPath
 

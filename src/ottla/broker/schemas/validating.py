@@ -17,11 +17,11 @@ from ottla.core.errors import ApiError, InvalidRecords
 from ottla.records.compression import DecompressedTooLarge
 from ottla.records.reader import RecordReader
 from ottla.records.thinned import thinned
-from ottla.registry.validation import SubjectRule
+from ottla.registry.validation import ID_BYTES, SubjectRule
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ottla.broker.batches.topic_rules import Prepared
     from ottla.broker.broker import Broker
@@ -51,6 +51,16 @@ class _Rules(NamedTuple):
     key: SubjectRule | None
     value: SubjectRule | None
 
+    def accept(self, records: Iterable[Record]) -> bool:
+        """Whether all of them are valid; most have ids that were seen before."""
+        problem = self.problem
+        known = frozenset() if self.value is None or self.key is not None else self.value.accepted
+        for record in records:
+            value = record.value
+            if (value is None or value[:ID_BYTES] not in known) and problem(record) is not None:
+                return False
+        return True
+
     def problem(self, record: Record) -> str | None:
         """A null has no schema."""
         if self.value is not None and record.value is not None:
@@ -73,9 +83,9 @@ class SchemaValidation:
 
     def accepts(self, topic: str, rule: SchemaRule, batch: memoryview | bytearray) -> bool:
         """Whether all records are known to be valid; False also if that takes longer to find out."""
-        problem = self._rules_of(topic, rule).problem
+        rules = self._rules_of(topic, rule)
         try:
-            return all(problem(record) is None for record in RecordReader(batch, 0, AT_ONCE_BYTES))
+            return rules.accept(RecordReader(batch, 0, AT_ONCE_BYTES))
         except DecompressedTooLarge:
             return False
         except ApiError:

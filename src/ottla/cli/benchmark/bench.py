@@ -1,4 +1,4 @@
-"""`ottla bench`: what a broker takes and gives, measured from here."""
+"""`ottla bench`: measure a broker's throughput and latency from this machine."""
 
 from __future__ import annotations
 

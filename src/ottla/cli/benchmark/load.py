@@ -1,4 +1,4 @@
-"""The loads of `ottla bench`: as fast as it goes, read back, and in a steady trickle."""
+"""The loads of `ottla bench`: produce at full speed, consume, and produce at a fixed rate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Load:
     producer_options: dict[str, Any]
 
     def values(self) -> list[bytes]:
-        """Hexadecimal digits at random, the same in each run: they compress to a little over half."""
+        """Random hexadecimal digits, the same in each run; they compress to a little over half."""
         digits = random.Random(self.size)  # noqa: S311 - not for security
         return [digits.randbytes(self.size // 2 + 1).hex().encode()[: self.size] for _ in range(VALUES)]
 
@@ -76,9 +76,9 @@ def _timing(latencies: list[float], since: float) -> Callable[[], None]:
 
 
 async def consume(client: Client, load: Load, start: dict[TopicPartition, int], messages: int) -> Measured:
-    """What was produced, as objects, until all of it is here or the time is up."""
+    """Consume the produced messages as objects, until all have arrived or the time is up."""
     async with client.consumer() as consumer:
-        # What is imported for it the first time is not part of it; what it fetches ahead is.
+        # First imports are not measured; prefetching is.
         begun = now = time.perf_counter()
         await consumer.assign(list(start))
         for where, offset in start.items():

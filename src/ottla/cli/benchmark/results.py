@@ -1,4 +1,4 @@
-"""What a load came to: rates and percentiles."""
+"""Results of a load: rates and percentiles."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What `ottla doctor` looks at. In each module, what finds out is apart from what judges."""
+"""The checks of `ottla doctor`. Each module separates gathering facts from judging them."""

@@ -1,4 +1,4 @@
-"""A running broker as its clients see it: it answers, and so do the addresses that it sends them to."""
+"""Checks of a running broker: it answers, and so do its advertised addresses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def judge_silence(servers: str, problem: str, *, is_chosen: bool) -> Finding:
 def judge_advertised(
     asked: Sequence[Address], broker: BrokerAddress, answer: str | ClientError | None, cluster_id: str | None
 ) -> Finding:
-    """By what came of connecting to where the broker sends its clients: the id of a cluster, or an error."""
+    """Judge an advertised address by the result of connecting to it: a cluster id, or an error."""
     subject, told = f"broker {broker.node_id}", broker.address
     if _is_of_kind(told, "is_unspecified"):
         return wrong(subject, f"it advertises {told}, which clients cannot connect to", _ADVERTISE)

@@ -1,4 +1,4 @@
-"""What was found, and what to do about it."""
+"""Findings and their remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine: how many files may be open, what the disk takes, and whether the clock is right."""
+"""Checks of the machine: open file limit, disk, clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_descriptors(max_connections: int) -> Finding:
 
 
 def judge_descriptors(limit: int, max_connections: int) -> Finding:
-    """By the hard limit, which the broker raises its own to; negative for none."""
+    """Judge the hard limit, to which the broker raises its soft limit; negative for none."""
     fix = "raise it: `ulimit -Hn`, LimitNOFILE= of a systemd unit, or --ulimit nofile= of a container"
     if limit < 0:
         return ok("file limit", "none")
@@ -133,7 +133,7 @@ def _newest_file(folder: Path) -> float | None:
 
 
 def _is_synchronised() -> bool | None:
-    """What the kernel says; None if it does not."""
+    """The kernel's time synchronisation status; None if unknown."""
     try:
         state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     except (OSError, AttributeError, TypeError):

@@ -83,21 +83,23 @@ def judge_port(port: Port) -> Finding:
 
 
 def judge_configured(advertised: str, about: ClusterDescription | None, resolution: str | None) -> Finding:
-    """`net.advertised` against what clients are told now, and whether its name means anything."""
+    """Compare `net.advertised` with the running broker's advertised address, and resolve its name."""
     if resolution is not None:
         fix = "set net.advertised to a name or an address that clients can find"
-        return wrong("advertised", f"net.advertised is {advertised}, whose host is not found: {resolution}", fix)
+        return wrong(
+            "advertised", f"net.advertised is {advertised}, and its host name cannot be resolved: {resolution}", fix
+        )
     if about is None:
-        return ok("advertised", f"clients will be told {advertised}")
+        return ok("advertised", f"clients will connect to {advertised}")
     told = [str(each.address) for each in about.brokers]
     if advertised in told:
-        return ok("advertised", f"clients are told {advertised}, as it is set")
-    text = f"net.advertised is {advertised}, and the running broker tells clients {', '.join(told)}"
+        return ok("advertised", f"the running broker advertises {advertised}, as configured")
+    text = f"net.advertised is {advertised}, but the running broker advertises {', '.join(told)}"
     return note("advertised", text, "restart the broker with this configuration")
 
 
 def try_port(host: str, number: int) -> tuple[State, str]:
-    """Listen there, and stop at once."""
+    """Try to listen on the address."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as listener:
@@ -135,7 +137,7 @@ async def _cluster_at(host: str, number: int) -> ClusterDescription | None:
 
 
 def hasty_options() -> dict[str, int]:
-    """Of a client that would rather fail than wait."""
+    """Client options with short timeouts."""
     return {
         "connect_timeout_ms": TIMEOUT_MS,
         "request_timeout_ms": TIMEOUT_MS,

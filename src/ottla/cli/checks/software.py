@@ -48,7 +48,7 @@ def judge_codecs(*, is_compiled: bool, broken: Collection[str]) -> Finding:
 
 
 def judge_java(says: str | None) -> Finding:
-    """By what `java -version` printed, None if there is none."""
+    """Judge the output of `java -version`; None if Java was not found."""
     fix = f"install a Java runtime of version {OLDEST_JAVA} or later and set JAVA_HOME, if you want to use Spark"
     if says is None:
         return note("java", "not found; only Spark needs it", fix)

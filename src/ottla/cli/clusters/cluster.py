@@ -1,4 +1,4 @@
-"""`ottla cluster`: the brokers and their settings; what they hold is in `cluster_moves` and `cluster_reassign`."""
+"""`ottla cluster`: brokers and their configs. Partitions are in `moves` and `reassign`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def describe(*, reach: Reach, output: str) -> None:
 
 
 def summary(about: ClusterDescription, topics: Iterable[TopicView], groups: int) -> dict[str, Any]:
-    """The cluster in numbers, and what is wrong with it."""
+    """Numbers and problems of the cluster."""
     listed = list(topics)
     partitions = [each for topic in listed for each in topic.partitions.values()]
     return {

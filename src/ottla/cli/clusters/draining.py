@@ -1,4 +1,4 @@
-"""Where the partitions of nodes go that are to hold none. Pure rules."""
+"""New replicas for the partitions of nodes that are drained. Pure rules."""
 
 from __future__ import annotations
 

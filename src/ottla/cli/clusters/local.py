@@ -48,7 +48,7 @@ class LocalNode:
         self.ready_file.unlink(missing_ok=True)
         command = [*self.command, "--ready-file", str(self.ready_file)]
         with self.log_file.open("ab") as log:
-            # In a separate session: this process passes on interrupts from the terminal, in order.
+            # In a separate session: this process forwards interrupts from the terminal, in order.
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def _last_word(self) -> str:
@@ -56,7 +56,7 @@ class LocalNode:
         return lines[-1].removeprefix("ottla: ") if lines else "it said nothing"
 
     def about(self) -> str:
-        """To be asked once it is ready."""
+        """Its address; valid once it is ready."""
         told = json.loads(self.ready_file.read_text())
         console = f", console http://{told['http']}" if told.get("http") else ""
         return f"node {self.number}: Kafka {told['kafka']}{console}, process {told['pid']}"
@@ -119,7 +119,7 @@ class LocalCluster:
             node.wait_until_ready()
 
     def stop(self) -> None:
-        """The brokers first: each leaves in order."""
+        """Stop the brokers first, cleanly and one after the other."""
         for node in self.nodes:
             node.stop()
         for node in self.nodes:

@@ -1,4 +1,4 @@
-"""`ottla cluster status|elect|drain`: who holds and leads what, and having that changed."""
+"""`ottla cluster status|elect|drain`: show and change leaders and replicas."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def status(*, reach: Reach, output: str) -> None:
 def status_rows(
     brokers: Sequence[BrokerAddress], controller_id: int, partitions: Mapping[TopicPartition, PartitionView]
 ) -> list[dict[str, Any]]:
-    """A row for each node that is there, and for each that should hold something and is not."""
+    """A row for each registered node, and for each absent node with replicas."""
     known = {each.node_id: each for each in brokers}
     nodes = sorted({*known, *(node for each in partitions.values() for node in each.replicas)})
     return [
@@ -100,7 +100,7 @@ def status_rows(
 def leaderless_partitions(
     brokers: Sequence[BrokerAddress], partitions: Mapping[TopicPartition, PartitionView]
 ) -> list[str]:
-    """For each partition without a leader who could lead it, and what to do."""
+    """For each partition without a leader: which replica could lead, and what to do."""
     there = {each.node_id for each in brokers}
     return [_why_leaderless(at, each, there) for at, each in partitions.items() if each.leader < 0]
 
@@ -121,7 +121,7 @@ def _why_leaderless(at: TopicPartition, partition: PartitionView, there: Collect
 
 
 def offline_replicas(brokers: Sequence[BrokerAddress], partitions: Mapping[TopicPartition, PartitionView]) -> list[str]:
-    """Replicas on nodes that are there, whose log cannot be used, such as `orders-3 on 2`."""
+    """Offline replicas on registered nodes, such as `orders-3 on 2`."""
     there = {each.node_id for each in brokers}
     return [f"{at} on {node}" for at, each in partitions.items() for node in each.offline if node in there]
 

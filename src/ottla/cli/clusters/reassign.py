@@ -1,4 +1,4 @@
-"""`ottla cluster reassign`: moving partitions to other nodes, and spreading them."""
+"""`ottla cluster reassign`: move partitions to other nodes, and balance them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes partitions go to that are to be spread evenly, with as many replicas as they have. Pure rules."""
+"""Balances partitions over nodes, keeping their replication factors. Pure rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANY: Final = -(1 << 31)
 
 
 def rotated(nodes: Sequence[int], count: int) -> list[tuple[int, ...]]:
-    """All of these nodes for each partition, starting with a different one each time."""
+    """Assign all of these nodes to each partition, starting with a different one each time."""
     starts = [number % len(nodes) for number in range(count)]
     return [(*nodes[start:], *nodes[:start]) for start in starts]
 
@@ -25,7 +25,7 @@ def rotated(nodes: Sequence[int], count: int) -> list[tuple[int, ...]]:
 def spread(
     partitions: Mapping[TopicPartition, PartitionView], brokers: Mapping[int, BrokerAddress], over: Collection[int]
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """The new replicas of those that have to change, which are few; no partition is on fewer racks than before."""
+    """The new replicas of partitions that must change, as few as possible; none is on fewer racks than before."""
     before = {where: each.replicas for where, each in partitions.items()}
     others = {*brokers, *(node for replicas in before.values() for node in replicas)} - {*over}
     after = before | plan(partitions, brokers, others)
@@ -35,13 +35,13 @@ def spread(
 
 
 class _Share(Protocol):
-    """What nodes are to have equally much of."""
+    """A quantity to balance over nodes."""
 
     def having(self, replicas: tuple[int, ...]) -> tuple[int, ...]:
-        """Who has a share in this partition."""
+        """The nodes that hold a share of this partition."""
 
     def given(self, replicas: tuple[int, ...], source: int, target: int) -> tuple[int, ...] | None:
-        """The replicas after one has given its share to the other; None if it must not."""
+        """The replicas after moving a share from one node to another; None if not allowed."""
 
 
 class _Holding:
@@ -94,6 +94,6 @@ def _level(after: dict[TopicPartition, tuple[int, ...]], over: Collection[int], 
     def is_changed_by(more_of_topic: int, more_of_all: int) -> bool:
         return sum(gives(where, more_of_topic, more_of_all) for where in sorted(after)) > 0
 
-    # It ends: the first makes a topic more even, the second leaves that and makes all together more even.
+    # It terminates: the first step balances a topic, the second keeps that and balances all topics together.
     while is_changed_by(2, _ANY) or is_changed_by(1, 2):
         continue

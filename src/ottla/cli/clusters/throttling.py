@@ -1,4 +1,4 @@
-"""Holding moves of partitions to a rate, by the configs that Kafka has for it, and letting go of them in the end."""
+"""Throttling reassignments with Kafka's replication throttle configs, and removing them afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLLOWERS: Final = "follower.replication.throttled.replicas"
 def throttled_topics(
     before: Mapping[TopicPartition, PartitionView], moves: Mapping[TopicPartition, Sequence[int]]
 ) -> dict[str, dict[str, str]]:
-    """The configs of each topic: who has the records sends, and who is to have them fetches, at the rate."""
+    """The throttle configs of each topic: current replicas are leaders, new ones are followers."""
     leaders: dict[str, list[str]] = {}
     followers: dict[str, list[str]] = {}
     for where, target in moves.items():
@@ -34,7 +34,7 @@ def throttled_topics(
 
 
 async def throttle(admin: Admin, moves: Mapping[TopicPartition, Sequence[int]], rate: int) -> None:
-    """To be called before they begin."""
+    """Set the throttle; call it before the reassignments start."""
     names = {where.topic for where in moves}
     topics = [topic for topic in (await admin.describe_topics(names)).values() if not isinstance(topic, BrokerError)]
     before = {
@@ -52,7 +52,7 @@ async def throttle(admin: Admin, moves: Mapping[TopicPartition, Sequence[int]], 
 
 
 async def unthrottle(admin: Admin) -> None:
-    """Of every broker and every topic that has such configs."""
+    """Remove the throttle from every broker and topic that has it."""
     for each in (await admin.describe_cluster()).brokers:
         await _delete(admin, ConfigResource.broker(each.node_id), (LEADER_RATE, FOLLOWER_RATE))
     for name in await admin.list_topics(include_internal=True):

@@ -1,4 +1,4 @@
-"""`ottla group config`: what holds for one group, and changing it."""
+"""`ottla group config`: show and change the configs of a group."""
 
 from __future__ import annotations
 

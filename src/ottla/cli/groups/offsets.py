@@ -1,4 +1,4 @@
-"""How far a group is, and setting and forgetting that, whatever its type is."""
+"""Offsets of a group of any type: read, set, delete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_share(about: GroupDescription | None) -> bool:
 
 
 async def offsets_of(admin: Admin, name: str, about: GroupDescription | None) -> dict[TopicPartition, int]:
-    """What it has committed; of a share group, the first records that it is not done with."""
+    """The committed offsets; for a share group, its start offsets."""
     if is_share(about):
         return {where: each.start for where, each in (await admin.share_group_offsets(name)).items()}
     return {where: each.offset for where, each in (await admin.group_offsets(name)).items()}
@@ -48,7 +48,7 @@ async def set_offsets(
 async def forget_offsets(
     admin: Admin, name: str, wanted: Mapping[str, list[int] | None], partitions: Sequence[TopicPartition]
 ) -> Mapping[TopicPartition, BrokerError | None] | Mapping[str, BrokerError | None]:
-    """Of these topics; `partitions` are those that are meant of them."""
+    """Delete the offsets of these topics; `partitions` are the selected partitions."""
     if not is_share(await found_group(admin, name)):
         return await admin.delete_group_offsets(name, partitions)
     if any(some is not None for some in wanted.values()):

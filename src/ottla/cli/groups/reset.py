@@ -1,4 +1,4 @@
-"""`ottla group reset-offsets`: read again, or skip."""
+"""`ottla group reset-offsets`."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ async def _moves(
 
 
 def _refuse_if_read(name: str, about: GroupDescription | None, *, is_preview: bool) -> None:
-    """A group with members would go on from where they are, and overwrite what was set."""
+    """Refuse a group with members: they would continue at their positions and overwrite the reset."""
     if about is not None and about.members:
         members = counted(len(about.members), "member")
         problem = f"group {name!r} is {about.state} with {members}; stop its members first"

@@ -1,4 +1,4 @@
-"""Groups as rows: members, and how far they are behind."""
+"""Groups as table rows: members and lag."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def lag_row(
     bounds: Bounds | BrokerError | None,
     owner: GroupMemberDescription | None,
 ) -> dict[str, Any]:
-    """A group that has committed nothing is not behind: where it begins is its members' own choice."""
+    """Without a committed offset there is no lag: members choose where to start."""
     end: int | None = getattr(bounds, "end", None)
     return {
         "topic": where.topic,

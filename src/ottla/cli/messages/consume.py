@@ -1,4 +1,4 @@
-"""`ottla consume`: a topic as lines."""
+"""`ottla consume`: print a topic as lines."""
 
 from __future__ import annotations
 

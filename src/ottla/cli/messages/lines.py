@@ -1,7 +1,7 @@
 """Messages as lines of text, both ways: what `ottla produce` reads and `ottla consume` writes.
 
 A JSON line holds `value` and, if need be, `key`, `headers`, `partition` and `timestamp` (milliseconds, or ISO 8601).
-Bytes that are not text travel in base64, as `value_base64` and `key_base64`. What one command writes the other reads.
+Bytes that are not text are base64, in `value_base64` and `key_base64`. Each command reads the other's output.
 """
 
 from __future__ import annotations

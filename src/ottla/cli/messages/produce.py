@@ -1,4 +1,4 @@
-"""`ottla produce`: lines into a topic."""
+"""`ottla produce`: write lines to a topic."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _messages_of(file: Path | None, job: Job, advance: Callable[[int], None]) ->
 
 
 def _progress(stack: ExitStack, files: tuple[Path, ...]) -> Callable[[int], None]:
-    """A bar on a terminal if it is known how much there is to do."""
+    """A progress bar on a terminal if the total is known."""
     if not files or not sys.stderr.isatty():
         return lambda _: None
     length = sum(file.stat().st_size for file in files)

@@ -1,4 +1,4 @@
-"""`ottla record`: a slice of a topic into one file."""
+"""`ottla record`: save part of a topic to a file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def _record(reach: Reach, topic: str, file: Path, start: StartingPoint, li
                 count = await _copy(consumer, out, limit)
             temporary.replace(file)
         finally:
-            # Of one that was interrupted nothing is left.
+            # An interrupted recording is removed.
             temporary.unlink(missing_ok=True)
     return count
 

@@ -1,4 +1,4 @@
-"""`ottla replay`: what `ottla record` wrote, back into a topic."""
+"""`ottla replay`: produce a recording of `ottla record`."""
 
 from __future__ import annotations
 

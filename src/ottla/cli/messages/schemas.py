@@ -138,7 +138,7 @@ def _avro_values(registry: Registry, schema: Any) -> Callable[[bytes], Any]:  # 
 
 
 class Decoding:
-    """Keys and values as JSON where they have a schema id; others stay as they are."""
+    """Decodes keys and values with a schema id to JSON; others are unchanged."""
 
     def __init__(self, reach: Reach, url: str | None) -> None:
         self._reach = reach

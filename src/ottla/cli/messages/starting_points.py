@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
+from msgspec import Struct
 
 from ottla.cli.messages.lines import milliseconds
 from ottla.core.errors import ConfigError
@@ -16,30 +16,25 @@ if TYPE_CHECKING:
     from ottla.client.consumer.consumer import Consumer
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """The first message there is."""
+class Beginning(Struct, frozen=True):
+    """The earliest message."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """What comes from now on."""
+class End(Struct, frozen=True):
+    """New messages only."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtOffset:
+class AtOffset(Struct, frozen=True):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LastFew:
+class LastFew(Struct, frozen=True):
     """This many messages of each partition."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(Struct, frozen=True):
     timestamp_ms: int
 
 
@@ -56,7 +51,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def starting_point(text: str, now: datetime | None = None, *, option: str = "--from") -> StartingPoint:
-    """What the option says: beginning, end, 42, -10, 15m, or ISO 8601."""
+    """Parse the option: beginning, end, 42, -10, 15m, or ISO 8601."""
     if text in _ENDS:
         return _ENDS[text]
     if re.fullmatch(r"-?\d+", text):
@@ -75,7 +70,7 @@ def starting_point(text: str, now: datetime | None = None, *, option: str = "--f
 
 
 async def seek_to(consumer: Consumer[bytes, bytes], point: StartingPoint) -> None:
-    """Put every partition the consumer has to where the point is."""
+    """Seek every assigned partition to this position."""
     partitions = list(consumer.assignment)
     match point:
         case Beginning():

@@ -1,4 +1,4 @@
-"""What partitions hold, asked of their leaders."""
+"""Offset bounds of partitions, from their leaders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def partitions_of(admin: Admin, topics: Iterable[str]) -> dict[str, list[i
 
 
 async def bounds_of(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
-    """Of all of them, or raise what is wrong with one."""
+    """Bounds of all partitions; raises the first error."""
     asked = list(partitions)
     known = await known_bounds_of(admin, asked)
     return {where: raise_if_error(known[where]) for where in asked}
@@ -34,7 +34,7 @@ async def bounds_of(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[
 async def known_bounds_of(
     admin: Admin, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Bounds | BrokerError]:
-    """Of those whose leaders answer; for each of the others the error."""
+    """Bounds of partitions whose leaders answer, and the errors of the others."""
     asked = list(partitions)
     first = await admin.earliest_offsets(asked)
     end = await admin.latest_offsets(asked)

@@ -1,9 +1,10 @@
-"""Where a group is to read on, or a topic is to begin: the rules, given what the partitions hold."""
+"""Rules for offset resets and record deletion, given the bounds of partitions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ottla.cli.messages.starting_points import AtOffset, AtTime, Beginning, End, LastFew, StartingPoint
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 MOVE_COLUMNS: Final = ("topic", "partition", "committed", "new", "change", "lag", "note")
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The offsets that a partition holds: from the first up to, and without, the end."""
 
     first: int
@@ -26,16 +26,14 @@ class Bounds:
         return min(max(offset, self.first), self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """Shift by this number of messages; backwards if negative."""
 
     by: int
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """From where a group is in a partition, None if nowhere, to where it shall be."""
+class Move(Struct, frozen=True):
+    """A change of a group's offset in a partition; `None` without a committed offset."""
 
     where: TopicPartition
     committed: int | None
@@ -86,7 +84,7 @@ def moves_to(
     bounds: Mapping[TopicPartition, Bounds],
     at_time: Mapping[TopicPartition, int | None],
 ) -> list[Move]:
-    """What becomes of each partition. One that the group has not been in cannot be shifted, and is left out."""
+    """The change of each partition. A partition without a committed offset cannot be shifted and is left out."""
     moves = []
     for where, each in bounds.items():
         now = committed.get(where)

@@ -1,4 +1,4 @@
-"""`ottla pipeline archive`: a topic's past as Parquet files."""
+"""`ottla pipeline archive`: archive a topic as Parquet files."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ Examples:
 def archive(topic: str, *, reach: Reach, **options: Any) -> None:
     """Archive TOPIC as Parquet files.
 
-    Each record is there once, whenever this is killed and started again: it goes on where the files end. The source of
-    Spark reads the files and the topic as one, with option("archive", DIR).
+    Each record is archived once, even after kills: a restart continues where the files end. Spark reads the files and
+    the topic as one with option("archive", DIR).
     """
     try:
         from ottla.spark.archive.archiver import Rules
@@ -92,13 +92,13 @@ def _archive(reach: Reach, topic: str, location: str, rules: Rules, every_s: flo
 
 
 async def _look_for(reach: Reach, topic: str) -> None:
-    """Before anything is written down about it."""
+    """Check the arguments before anything is written."""
     async with reach.client() as client:
         await partitions_of(client.admin, [topic])
 
 
 def _follow(topic: str, archiver: Archiver, report: ArchiveReport, every_s: float) -> None:
-    """Until it is told to stop, once; told twice it breaks off, which does no harm. A broker may go and come back."""
+    """Run until stopped; a second signal interrupts it, which is safe. Survives broker restarts."""
     from ottla.client.errors import BrokerUnavailable
 
     stopping = StopSignal()

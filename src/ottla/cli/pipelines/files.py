@@ -1,4 +1,4 @@
-"""What the verbs of `ottla pipeline` have in common: a file, a broker, a Spark."""
+"""Options shared by the commands of `ottla pipeline`: file, broker, Spark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_master(command: Decorated) -> Decorated:
 
 
 def load(file: Path, reach: Reach) -> Pipeline:
-    """The pipeline of a file, at the broker that was named, else at the one that the file names."""
+    """Load a pipeline; an explicitly named broker overrides the file's."""
     from ottla.spark.pipelines.loading import load_pipeline
 
     if not reach.is_chosen:
@@ -49,13 +49,13 @@ def load(file: Path, reach: Reach) -> Pipeline:
 
 
 def need_spark() -> None:
-    """Say in one sentence that it is missing, before anything is imported that needs it."""
+    """Raise a one-line error if a package is missing, before anything imports it."""
     if importlib.util.find_spec("pyspark") is None:
         raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'")
 
 
 def started_spark(pipeline: Pipeline, master: str) -> SparkSession:
-    """A quiet Spark, and lines on standard error about how long it took."""
+    """A quiet Spark session; prints its start-up time to standard error."""
     from ottla.spark.pipelines.sessions import pipeline_session, silence
     from ottla.spark.pipelines.stores.checking import check_stores
 
@@ -71,7 +71,7 @@ def started_spark(pipeline: Pipeline, master: str) -> SparkSession:
 
 
 def kafka_settings(reach: Reach) -> dict[str, str]:
-    """The way to a broker in the words of Spark's Kafka connector."""
+    """Connection options under the names of Spark's Kafka connector."""
     security = reach.security()
     if security is None:
         return {}

@@ -1,4 +1,4 @@
-"""`ottla pipeline backfill`, `replay` and `compact`: work that is done once."""
+"""`ottla pipeline backfill`, `replay` and `compact`: one-off jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pipelines have told of themselves, read from their topic."""
+"""Status reports of pipelines, read from their topic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SeenPipeline:
 
 
 async def read_statuses(reach: Reach) -> list[SeenPipeline]:
-    """The last word of each, judged by how long ago it was."""
+    """The last report of each pipeline, with its state derived from the report's age."""
     latest: dict[bytes, tuple[bytes | None, int]] = {}
     async with reach.client() as client:
         if PIPELINES_TOPIC not in await client.admin.list_topics(include_internal=True):

@@ -1,4 +1,4 @@
-"""`ottla queue import` and `export`: between a queue and a topic. Broken off, they go on where they were."""
+"""`ottla queue import` and `export`: copy between a queue and a topic; interrupted copies can be continued."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _import(consumer: TopicConsumer[Any, Any], queue: Queue, partitions: list[To
     with click.progressbar(length=total, label=f"to {queue.name}", file=sys.stderr) as bar:
         while left:
             records = consumer.poll(_TOGETHER, timeout_ms=_POLL_MS)
-            # What came after we began is left for the next time, and a null has no message to push.
+            # Messages that arrive meanwhile are left for the next run, and a null has nothing to push.
             wanted = [one for one in records if one.offset < ends[TopicPartition(one.topic, one.partition)]]
             count += queue.push_many(_message_of(one.value, one.headers) for one in wanted if one.value is not None)
             consumer.commit({at: min(consumer.position(at), ends[at]) for at in partitions})

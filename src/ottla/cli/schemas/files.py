@@ -17,7 +17,7 @@ TYPES: Final = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 
 
 def schema_in(file: Path, kind: str | None = None) -> Schema:
-    """The schema in a file, whose ending tells the type unless it is given."""
+    """Load a schema file; its suffix gives the type by default."""
     from ottla.registry.model import Schema
 
     found = kind.upper() if kind else TYPES.get(file.suffix.lower())

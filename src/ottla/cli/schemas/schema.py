@@ -205,7 +205,7 @@ Examples:
 )
 @click.argument("subject")
 @click.argument("version", required=False)
-@click.option("--permanent", is_flag=True, help="Delete for good what is soft-deleted.")
+@click.option("--permanent", is_flag=True, help="Permanently delete soft-deleted versions.")
 @with_yes_option
 @with_registry_options
 def delete(subject: str, version: str | None, permanent: bool, yes: bool, registry: RegistryConnection) -> None:  # noqa: FBT001
@@ -263,7 +263,7 @@ def mode(subject: str | None, mode: str | None, for_all: str | None, force: bool
 
 
 def _setting(registry: RegistryConnection, path: tuple[str, ...], key: str) -> str:
-    """That of the subject, or the one that counts for it."""
+    """The mode of the subject, or the one it inherits."""
     try:
         return str(registry.get(*path)[key])
     except RegistryRefused as refused:

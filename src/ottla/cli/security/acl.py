@@ -1,4 +1,4 @@
-"""`ottla acl`: who may do what."""
+"""`ottla acl`: access control lists."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def delete(*, reach: Reach, principal: str | None, yes: bool, **options: Any) ->
 
 
 def _resources(options: dict[str, Any]) -> Iterator[tuple[ResourceType, str]]:
-    """Takes what `_with_resource_options` gave, but for `prefixed`."""
+    """Takes the options of `_with_resource_options` except `prefixed`."""
     for kind, name in (
         (ResourceType.TOPIC, "topics"),
         (ResourceType.GROUP, "groups"),
@@ -173,7 +173,7 @@ def _wanted(
             ]
         if kind is ResourceType.GROUP and chosen["consumer"]:
             allowed.append(AclOperation.READ)
-        # The cluster has one name, which is not the beginning of another.
+        # The cluster resource has one name, which cannot be a prefix.
         of_it = PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern
         for operation in dict.fromkeys(allowed):
             yield Acl(principal, operation, kind, name, of_it, AclPermission.ALLOW, chosen["host"])
@@ -203,7 +203,7 @@ def sentence(one: Acl) -> str:
 
 
 async def add_acls(client: Client, wanted: Sequence[Acl], told: Callable[[Acl], str]) -> None:
-    """Create ACLs and tell of each; stop at the first that is refused."""
+    """Create ACLs and print each; stop at the first error."""
     for one, error in (await client.admin.create_acls(wanted)).items():
         if error is not None:
             raise error

@@ -1,4 +1,4 @@
-"""What a client has to be told to reach a secured broker, in the words of each of them."""
+"""Client configurations for a secured broker, one per client library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A certificate authority for development, and what it signs: one broker, one client."""
+"""A development CA that signs one broker and one client certificate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AUTHORITY: Final = "Ottla development authority"
 
 
 class DevelopmentCa:
-    """Keys are made here and written for their owner alone."""
+    """Generates keys and writes them readable by their owner only."""
 
     def __init__(self, folder: Path, days: int) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""The option of commands that read or write what may be encrypted."""
+"""The option `--keys` of commands that read or write encrypted data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 
 def with_key_file(command: Decorated) -> Decorated:
-    """Give a command `--keys`; it gets the keys that are in it, or None."""
+    """Give a command `--keys`; it gets the loaded keys, or None."""
 
     @functools.wraps(command)
     def with_keys(*args: object, keys_file: Path | None, **options: object) -> object:

@@ -1,4 +1,4 @@
-"""`ottla keys`: the keys that data on the disk is encrypted with."""
+"""`ottla keys`: keys for encryption at rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ottla secure`: a broker with TLS, a user and encrypted data, in one command."""
+"""`ottla secure`: set up a broker with TLS, a user and encryption at rest."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def init(  # noqa: PLR0913
         _add_user(data_dir, key_file, user, password)
         config.write_text(_broker_config(folder, data_dir, (listen, port), access), "utf-8")
     except BaseException:
-        # It was empty, and half of it is of no use.
+        # It was empty before, and a partial setup is useless.
         shutil.rmtree(folder)
         raise
     _tell(config, access)
@@ -95,7 +95,7 @@ def _write_certificates(folder: Path, names: list[str], user: str, days: int) ->
 
 
 def _add_user(data_dir: Path, key_file: Path, user: str, password: str) -> None:
-    """Into the data folder of a broker that does not run."""
+    """Add a user to the data folder of a stopped broker."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.security.users import add_user_offline
     from ottla.broker.settings import Settings

@@ -1,4 +1,4 @@
-"""`ottla user`: who can log in with a password."""
+"""`ottla user`: users with passwords."""
 
 from __future__ import annotations
 

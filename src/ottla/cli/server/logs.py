@@ -1,4 +1,4 @@
-"""What the broker says of itself, on standard error: a line each, for people or for programs."""
+"""Logging of the broker to standard error, as text or JSON lines."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 1
 
 
 def _cut(message: str) -> str:
-    """A client may send names of many kilobytes, or with line ends in them, which end up in a message."""
+    """Truncates and escapes messages: clients may send very long names, or names with newlines."""
     message = message.translate(_ESCAPES)
     return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}... ({len(message)} characters)"
 
 
 class RateFilter(logging.Filter):
-    """Lets no more than a hundred lines of one kind through in a second, errors aside; the rest is counted."""
+    """Rate limit: passes at most a hundred lines of one kind per second, except errors; the rest is counted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,5 +91,5 @@ def set_up_logging(level: str, style: str, worker: int | None = None) -> None:
     handler.setFormatter(_JsonFormatter(worker) if style == "json" else _TextFormatter(worker))
     logging.basicConfig(level=level.upper(), handlers=[handler])
     if level != "debug":
-        # It warns of every attempt to connect, once a second while ZooKeeper is away; what came of them is told by us.
+        # It warns of every connection attempt, once a second while ZooKeeper is down; we log the outcome.
         logging.getLogger("kazoo").setLevel(logging.ERROR)

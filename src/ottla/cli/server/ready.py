@@ -1,4 +1,4 @@
-"""Telling that clients are served, and where: to people, and to programs that wait for it."""
+"""Announces readiness and addresses: as a log line, and as a file for programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ready_facts(broker: Broker, http: HttpServer | None) -> dict[str, Any]:
 
 
 def write_ready_file(file: Path, facts: dict[str, Any]) -> None:
-    """Under another name first, so that a reader finds all of it or nothing.
+    """Write atomically: a reader finds the whole file or none.
 
     The name is random and the file new: a symbolic link in a shared folder must not be followed.
     """

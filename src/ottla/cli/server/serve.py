@@ -121,7 +121,7 @@ def serve(  # noqa: PLR0913
     """Run the broker."""
     set_up_logging(log_level, log_format)
     if ready_file is not None:
-        # That of an earlier run would say too early that this one is ready.
+        # A ready file of an earlier run would announce readiness too early.
         ready_file.unlink(missing_ok=True)
     flags = {
         "broker.data_dir": ("--data-dir", data_dir),
@@ -157,7 +157,7 @@ def serve(  # noqa: PLR0913
 
 @contextmanager
 def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
-    """What is given, with a folder that lasts as long as this, and free ports where none are given."""
+    """The settings with a temporary folder, and free ports unless given."""
     from ottla.testing.folder import ephemeral_folder
 
     if "broker.data_dir" in given:
@@ -218,7 +218,7 @@ async def serve_until_stopped(
         from ottla.broker.broker import Broker
         from ottla.net.descriptors import raise_limit
 
-        gc.freeze()  # or the first collection would look through it all
+        gc.freeze()  # or the first collection would scan it all
     raise_limit()
     wishes = wishes or _Wishes()
     settings, dmqp_config = configs.settings, configs.dmqp
@@ -320,14 +320,14 @@ def _on_signal(stopping: asyncio.Event, doomed: Path | None) -> None:
 
 
 def _stop_soon(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
-    """In the thread of a worker's link to the catalog: without its supervisor it has nothing to do."""
+    """Exit the worker when its supervisor is gone; called in the thread of its catalog connection."""
     loop.call_soon_threadsafe(stopping.set)
 
 
 def _calm_garbage_collection() -> None:
-    """What is loaded stays, and need not be looked through again and again while a long request is answered.
+    """Exclude loaded modules from garbage collection, which would scan them repeatedly during long requests.
 
-    With Python's own settings that takes longer than the request, and blocks other requests meanwhile.
+    With Python's defaults that takes longer than the request, and blocks others.
     """
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
@@ -364,7 +364,7 @@ async def _bind_http(broker: Broker, configs: Configs) -> HttpServer | None:
 
 
 def _reason(refused: OSError) -> str:
-    """In the words of the operating system: the event loop's own repeat the address, in Python's notation."""
+    """The operating system's message; the event loop's repeats the address in Python's notation."""
     if refused.errno is not None and refused.errno > 0:
         return os.strerror(refused.errno)
     return refused.strerror or str(refused)

@@ -1,4 +1,4 @@
-"""Waiting until a signal tells the process to stop."""
+"""Waiting for a stop signal."""
 
 from __future__ import annotations
 

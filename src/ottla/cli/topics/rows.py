@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ottla.cli.tables import counted
 from ottla.core.ids import TopicId, TopicPartition
@@ -31,7 +32,7 @@ def topic_row(topic: TopicView) -> dict[str, Any]:
 
 
 def problems(topic: TopicView) -> str | None:
-    """What is wrong with its partitions, in few words."""
+    """A short description of its partitions' problems."""
     leaderless = sum(each.leader < 0 for each in topic.partitions.values())
     lagging = sum(is_under_replicated(each) for each in topic.partitions.values())
     said = []
@@ -71,8 +72,7 @@ def config_rows(entries: Iterable[ConfigEntry], *, include_defaults: bool) -> li
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedTopic:
+class DescribedTopic(Struct, frozen=True):
     view: TopicView
     bounds: Mapping[TopicPartition, Bounds]
     configs: Mapping[str, ConfigEntry]

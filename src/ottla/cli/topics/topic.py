@@ -1,4 +1,4 @@
-"""`ottla topic`: create, look at, change and delete topics."""
+"""`ottla topic`: create, describe, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def alter(name: str, *, reach: Reach, **options: Any) -> None:
         raise ConfigError("nothing to alter: give --partitions, --set or --unset")
 
     async def ask(client: Client) -> None:
-        # All of it is tried first, or a part that is refused would leave the rest done.
+        # Validate everything first, so that an error does not leave a partial change.
         for is_trial in (True,) if options["dry_run"] else (True, False):
             if changes or unset:
                 await client.admin.alter_configs(

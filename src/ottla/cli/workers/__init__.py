@@ -1,1 +1,1 @@
-"""`ottla serve --workers N`: several brokers that share a machine, and the process that looks after them."""
+"""`ottla serve --workers N`: several brokers on one machine, and their supervisor."""

@@ -1,6 +1,6 @@
-"""Making the folder of one broker that of workers: all that it holds becomes worker 0's.
+"""Adopts the folder of one broker for workers: its data becomes worker 0's.
 
-Every step can be done again, so that a crash in the middle costs nothing: the new catalog is made whole first, then
+Every step can be repeated, so a crash in the middle is harmless: the new catalog is completed first, then
 files are moved, and the folder belongs to workers when the new catalog is moved to its place, last.
 """
 
@@ -51,7 +51,7 @@ _HEIR: Final = 0
 
 
 def is_of_one_broker(folder: Path) -> bool:
-    """Or was, when an adoption began that has not ended."""
+    """Also true during an unfinished adoption."""
     if (folder / WORKERS_FILE).exists():
         return False
     return any((folder / name).exists() for name in (META_PROPERTIES, CATALOG_FILE, _UNDER_WAY))

@@ -1,4 +1,4 @@
-"""A worker's process: `python -m ottla.cli.workers.child`. What it is to be comes on its standard input."""
+"""A worker's process: `python -m ottla.cli.workers.child`. Its settings come on standard input."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def _tell_once_settled(broker: Broker, http: HttpServer | None, count: int
 
 
 def _is_settled(view: ClusterView, count: int) -> bool:
-    """Some clients take the first answer for true for minutes: there is a controller, and all are there."""
+    """Wait for a controller and all workers: some clients cache the first metadata for minutes."""
     are_led = all(state.leader in view.brokers for state in view.partitions.values())
     return view.controller_id != NO_NODE and len(view.brokers) == count and are_led
 

@@ -82,7 +82,7 @@ def _wait_for_former_workers(path: Path) -> None:
 
 
 def _refuse_fewer(path: Path, tree: Tree, count: int) -> None:
-    """What a worker holds that is not started could not be read."""
+    """Refuse fewer workers while the others hold partitions, which could not be read."""
     held = _holders(tree)
     missing = [worker for worker in held if worker >= count]
     if missing:

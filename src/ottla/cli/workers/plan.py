@@ -1,4 +1,4 @@
-"""What each worker is to be, from what was set for all of them. Rules only."""
+"""Settings of each worker, derived from the shared ones. Pure rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Configs(NamedTuple):
-    """All that a serving process is configured with."""
+    """The configuration of a serving process."""
 
     settings: Settings
     http: HttpConfig
@@ -43,7 +43,7 @@ class Logging(NamedTuple):
 
 
 class WorkerPlan(Struct, frozen=True):
-    """What a worker is told by its supervisor; the numbers are descriptors that it inherits."""
+    """The plan that a supervisor sends to a worker; the numbers are inherited descriptors."""
 
     number: int
     configs: Configs
@@ -57,7 +57,7 @@ class WorkerPlan(Struct, frozen=True):
 
 
 def check(configs: Configs) -> None:
-    """ConfigError if these settings do not go together with workers."""
+    """Raises ConfigError if these settings cannot be combined with workers."""
     settings = configs.settings
     if settings.cluster.zookeeper:
         raise ConfigError("--workers cannot be used with --zookeeper: workers share a machine, cluster nodes do not")
@@ -67,7 +67,7 @@ def check(configs: Configs) -> None:
 
 
 def _check_way_between_workers(configs: Configs) -> None:
-    """They ask each other by the Kafka protocol, over one of the listeners, and have to get in there."""
+    """Workers talk to each other over one of the Kafka listeners, which must accept them."""
     cluster = configs.settings.cluster
     listeners = shared_listeners(configs)
     used = next((each for each in listeners if each.protocol == cluster.node_listener), listeners[0])
@@ -80,7 +80,7 @@ def _check_way_between_workers(configs: Configs) -> None:
 
 
 def shared_listeners(configs: Configs) -> tuple[ListenerConfig, ...]:
-    """Those that clients come to first, whichever worker answers."""
+    """The shared bootstrap ports, answered by any worker."""
     return configs.settings.net.all_listeners(configs.settings.security)
 
 
@@ -124,7 +124,7 @@ def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Confi
     partitions = max(settings.transactions.state_topic_partitions, count)
     transactions = replace(settings.transactions, state_topic_partitions=partitions)
     share = replace(settings.share, state_topic_partitions=max(settings.share.state_topic_partitions, count))
-    # One disk has them all, so another replica on it would save nothing.
+    # They share one disk, so another replica would not help.
     cluster = replace(settings.cluster, internal_replication_factor=1)
     net = _own_net(settings, list(ports))
     http = configs.http if number == 0 else replace(configs.http, port=_http_port(configs, number))

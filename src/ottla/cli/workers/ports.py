@@ -57,7 +57,7 @@ class Ports:
         ]
 
     def close(self) -> None:
-        """From here on, who connects is refused unless a worker still listens."""
+        """Close the ports: new connections are refused unless a worker still listens."""
         for each in self._sockets:
             each.close()
 

@@ -33,7 +33,7 @@ class Worker:
     def __init__(self, number: int, configs: Configs, logged: Logging, bound: list[list[int]], keeper: Keeper) -> None:
         self.number = number
         self.facts: dict[str, Any] = {}
-        """What it told when it was ready."""
+        """The addresses that it reported when ready."""
         self._configs = configs
         self._logged = logged
         self._bound = bound
@@ -43,7 +43,7 @@ class Worker:
         self._catalog: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Until it is ready; OttlaError if it does not come to that, and it has said why itself."""
+        """Wait until it is ready; raises OttlaError if it exits, after logging the reason itself."""
         ours, its = socket.socketpair()
         with its:
             plan = WorkerPlan(self.number, self._configs, self._logged, its.fileno(), self._bound)
@@ -91,7 +91,7 @@ class Worker:
         self._send(signal.SIGKILL)
 
     def ask_to_stop(self) -> None:
-        """Once: asked again, it would stop in a hurry."""
+        """Send the stop signal once: a second one would stop it at once."""
         if not self._is_asked_to_stop:
             self._is_asked_to_stop = True
             self._send(signal.SIGTERM)
@@ -101,7 +101,7 @@ class Worker:
             self._process.send_signal(number)
 
     async def stop(self) -> None:
-        """In order, and if that takes too long, not."""
+        """Stop cleanly; kill it after a timeout."""
         if self._process is None:
             return
         self.ask_to_stop()

@@ -1,4 +1,4 @@
-"""The process that `ottla serve --workers N` is: it binds the ports, keeps the catalog, and looks after the workers."""
+"""The process of `ottla serve --workers N`: binds the ports, stores the catalog, and supervises the workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, *, adopts: bool) -> None:
-    """Until told to stop. OttlaError if the workers cannot all be started."""
+    """Run until stopped. Raises OttlaError if not all workers can be started."""
     check(configs)
     with ExitStack() as closing:
         ports = Ports(shared_listeners(configs), configs.workers, http_ports(configs))

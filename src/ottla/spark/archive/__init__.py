@@ -1,1 +1,1 @@
-"""A topic's past as Parquet files: written here, and read together with the live log."""
+"""Archives of topics as Parquet files: writing them, and reading them together with the live log."""

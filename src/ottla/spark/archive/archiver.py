@@ -1,4 +1,4 @@
-"""Takes what a topic has and its archive has not, and publishes it."""
+"""Archives the records of a topic that its archive lacks."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _FETCH_BYTES: Final = 4 << 20
 _STRETCH_BYTES: Final = 128 << 20
-"""Of a partition so much is held in memory before it is published."""
+"""Bytes of a partition held in memory before they are published."""
 _ALL_BYTES: Final = 384 << 20
-"""And so much of all partitions."""
+"""The same for all partitions together."""
 _WAIT_MS: Final = 100
 _PATIENCE_S: Final = 120.0
 
@@ -75,7 +75,7 @@ class Archiver:
         self._is_checked = False
 
     def round(self) -> Done:
-        """Archive what there is now."""
+        """Archive the current records."""
         done = Done()
         partitions = self._cluster.partitions(Selection(topics=(self._topic,)))
         topic_id = next(iter(partitions.values()))
@@ -109,7 +109,7 @@ class Archiver:
                 raise another_topic(self._topic, "the archive")
 
     def _starts(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Where the archive ends, of partitions that it does not have where the topic begins."""
+        """The end of the archive by partition; for unarchived partitions, the start of the topic."""
         archived, earliest = self._archived(), self._cluster.earliest(partitions)
         for at, end in archived.items():
             if at in earliest and earliest[at] > end and not self._rules.allows_gaps:
@@ -130,7 +130,7 @@ class Archiver:
 
 
 class _Fetching:
-    """From where partitions are archived to where they ended when it began."""
+    """The offset ranges to archive in this round."""
 
     def __init__(self, link: Background, starts: Offsets, targets: Offsets, hold: Hold, topic_id: bytes) -> None:
         self._link = link
@@ -178,7 +178,7 @@ class _Fetching:
         self._advance(consumer)
 
     def _advance(self, consumer: Consumer[bytes, bytes]) -> None:
-        """Offsets without records count too: markers of transactions, and what compaction took away."""
+        """Offsets without records count, too: end markers and compacted records."""
         for at, before in self._positions.items():
             self._positions[at] = self._link.call(consumer.position(at))
             if self._positions[at] > before:

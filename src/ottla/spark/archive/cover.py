@@ -1,4 +1,4 @@
-"""Which files of an archive count. Rules only.
+"""Which files of an archive are valid. Pure rules.
 
 A stretch counts once all of its files are there: what a crash left half published does not. Where stretches overlap, as
 they do while small ones are replaced by a large one, each offset is taken from one of them.
@@ -41,7 +41,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an archive holds of a topic."""
+    """The archived offsets of a topic."""
 
     pieces: dict[int, tuple[Piece, ...]]
     """Of each partition, in the order of offsets, each offset at most once."""
@@ -53,7 +53,7 @@ class Contents:
         return pieces[0].start if pieces else None
 
     def end(self, partition: int) -> int | None:
-        """All offsets below are archived, or were gone before they could be."""
+        """All offsets below are archived, or were deleted before."""
         pieces = self.pieces.get(partition)
         return pieces[-1].end if pieces else None
 
@@ -61,7 +61,7 @@ class Contents:
         return {partition: pieces[-1].end for partition, pieces in self.pieces.items()}
 
     def within(self, span: Span) -> list[Piece]:
-        """What there is of a span."""
+        """The archived pieces of a range."""
         clipped = (
             Piece(each.stretch, max(each.start, span.start), min(each.end, span.end))
             for each in self.pieces.get(span.partition, ())
@@ -70,7 +70,7 @@ class Contents:
 
 
 def contents_of(sizes: Mapping[str, int]) -> Contents:
-    """What counts of these files; names are relative to the topic's folder."""
+    """The valid ranges of these files; names are relative to the topic's folder."""
     by_span: dict[tuple[Span, int], dict[int, FileName]] = defaultdict(dict)
     for text in sizes:
         if (name := parse(text)) is not None:
@@ -99,7 +99,7 @@ def _cover(stretches: Iterable[Stretch]) -> tuple[Piece, ...]:
 
 
 def holes(pieces: Iterable[Piece], span: Span) -> list[Span]:
-    """What is missing of a span, given the pieces of it that there are."""
+    """The gaps of a range, given its pieces."""
     edges = [span.start, *(edge for each in pieces for edge in (each.start, each.end)), span.end]
     return [
         Span(span.partition, start, end)

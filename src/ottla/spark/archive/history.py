@@ -1,4 +1,4 @@
-"""A cluster whose topics have a past in an archive: partitions begin where the archive does."""
+"""A cluster with archived topics: partitions start where the archive does."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HistoryCluster(Cluster):
         return found
 
     def divided(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        """What the archive has from there, the rest from the broker."""
+        """Ranges of the archive first, the rest from the broker."""
         divided: list[OffsetRange] = []
         for _ in range(_LOOKS):
             divided = list(chain.from_iterable(map(self._divided, ranges)))

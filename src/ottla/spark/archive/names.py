@@ -1,4 +1,4 @@
-"""What the files of an archive are called. Their names say which offsets they hold, and that is the truth. Rules only.
+"""Names of archive files, which are authoritative for the offsets they contain. Pure rules.
 
 `orders/date=2026-11-15/partition-0_00000000000000000000-00000000000000001000_1of2.parquet`: of the offsets 0 to 999 of
 partition 0, those records that are of this day. The others are in the other one of these two files.

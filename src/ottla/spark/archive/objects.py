@@ -1,4 +1,4 @@
-"""An archive in an object store, such as S3. Who may write is settled by an object that is changed conditionally."""
+"""An archive in an object store such as S3. The writer holds a lease: an object with conditional writes."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class _Lease:
         self._replace(self._tag)
 
     def give_back(self) -> None:
-        """Let the next one begin at once."""
+        """Release the lease, so that the next writer need not wait."""
         try:
             self.renew()
         except ArchiveInUse:

@@ -1,4 +1,4 @@
-"""Where an archive is kept: a folder, or an object store. What both must do, and the folder."""
+"""Storage of archives: the interface of folders and object stores, and the folder."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Place(Protocol):
         """All files that are published, with their sizes."""
 
     def open(self, name: str) -> pa.NativeFile:
-        """Raises FileNotFoundError if it is gone."""
+        """Raises FileNotFoundError if it does not exist."""
 
     def remove(self, name: str) -> None:
         """May be repeated."""
 
     def held(self) -> AbstractContextManager[Hold]:
-        """Be the only one that writes; what is given is used to publish."""
+        """Acquire the exclusive right to write."""
 
 
 class Hold(Protocol):
@@ -45,7 +45,7 @@ class Hold(Protocol):
     """Where files are made before they are published."""
 
     def publish(self, made: Path, name: str) -> None:
-        """All of it is there under this name, and stays, or nothing is."""
+        """Publish a file atomically and durably under this name."""
 
     def confirm(self) -> None:
         """Raises ArchiveInUse if another process holds the lease now."""

@@ -1,4 +1,4 @@
-"""An archiver's word about itself, as that of a pipeline: REST and the console show it."""
+"""Status reports of an archiver, like those of a pipeline, for REST and the console."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ArchiveReport:
-    """While it is entered it says again and again that it runs, however long a round takes."""
+    """While entered, it reports periodically that it is running, however long a round takes."""
 
     def __init__(self, link: Background, topic: str, location: str, *, is_following: bool) -> None:
         self._reporter = Reporter(link)
@@ -48,7 +48,7 @@ class ArchiveReport:
         self._tell(replace(self._status, state=state, error="" if failed is None else str(failed)))
 
     def add(self, done: Done) -> None:
-        """One more round."""
+        """Report another round."""
         before = self._query
         self._query = replace(before, batch=before.batch + 1, rows=before.rows + done.records)
 

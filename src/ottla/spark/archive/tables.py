@@ -51,7 +51,7 @@ def archived_rows(fetched: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def by_date(batches: Iterable[pa.RecordBatch]) -> dict[str, list[pa.RecordBatch]]:
-    """The rows of each day, in the order in which they came."""
+    """The rows of each day, in their order."""
     found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     for batch in batches:
         times_ms = batch.column("timestamp").cast(pa.int64())
@@ -95,7 +95,7 @@ def _grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def topic_id_of(file: object) -> bytes:
-    """Of which topic the records are."""
+    """The topic id of the records."""
     metadata = pq.read_schema(file).metadata or {}
     return bytes.fromhex(metadata.get(TOPIC_ID, b"").decode())
 
@@ -119,7 +119,7 @@ def read(file: object, start: int, end: int, columns: list[str]) -> Iterator[pa.
 
 
 def first_offset_since(file: object, time_ms: int, start: int) -> int | None:
-    """The first offset, from `start` on, of a record as new as this."""
+    """The first offset, from `start` on, with a timestamp not older than this."""
     parquet = pq.ParquetFile(file)
     column = SCHEMA.get_field_index("timestamp")
     for number in range(parquet.num_row_groups):

@@ -1,4 +1,4 @@
-"""Publishing stretches of a topic, and replacing small ones by large ones."""
+"""Publishing ranges of a topic, and merging small ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def publish(hold: Hold, span: Span, rows: Mapping[str, Iterable[pa.RecordBatch]], topic_id: bytes, today: str) -> None:
-    """Files with the rows of each date. They count once the last of them is there."""
+    """Write a file per date. They become valid with the last one."""
     dated = dict(rows) or {today: ()}  # offsets without a record, of transactions' markers say, are archived too
     made = []
     for number, (date, batches) in enumerate(sorted(dated.items()), 1):
@@ -34,7 +34,7 @@ def publish(hold: Hold, span: Span, rows: Mapping[str, Iterable[pa.RecordBatch]]
 
 
 def check_offsets(batches: Iterable[pa.RecordBatch], span: Span) -> None:
-    """In order, and within the span: or a name would claim what its file does not hold."""
+    """Check that the rows are ordered and within the range, as the file name claims."""
     position = span.start
     for batch in batches:
         first, last = (batch.column("offset")[row].as_py() for row in (0, -1))
@@ -55,7 +55,7 @@ def remove_leftovers(place: Place) -> None:
 
 
 def merge(place: Place, hold: Hold, topic_id: bytes, today: str, *, is_thorough: bool = False) -> int:
-    """Replace small stretches by large ones, until none is due; returns how many were replaced."""
+    """Merge small ranges until none is due; returns the number of replaced ones."""
     replaced = 0
     while True:
         pieces = contents_of(place.sizes()).pieces

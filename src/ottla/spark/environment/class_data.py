@@ -16,7 +16,7 @@ _SETTLED_S: Final = 15.0
 
 
 def java_options(java: Java, spark_version: str, cache: Path) -> list[str]:
-    """What to tell the JVM: to use the archive, or to write one when it ends if there is none."""
+    """JVM options: use the archive, or write one at exit if there is none."""
     if not java.has_class_data:
         return []
     archive = cache / f"spark-{spark_version}-java-{java.version}.jsa"

@@ -28,7 +28,7 @@ _changing_environment: Final = threading.Lock()
 
 @contextmanager
 def home_without_archive(config: Mapping[str, str], package: Path, cache: Path) -> Iterator[None]:
-    """Within this a JVM that starts takes such a home, unless the user has chosen a home or another Python."""
+    """Inside the block a starting JVM uses such a home, unless the user has set a home or another Python."""
     with _changing_environment:
         home = None if _is_chosen(config) or not _is_importable(package) else _linked(package, cache)
         if home is None:

@@ -1,4 +1,4 @@
-"""A Spark session to work in, on this machine or on a cluster, with `format("ottla")` at hand."""
+"""A Spark session on this machine or a cluster, with `format("ottla")` registered."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def session(
     master: str = "local[*]",
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session, begun if there is none. `master` is `local[*]`, `spark://…`, or `sc://…` for Spark Connect.
+    """Get or create the session. `master` is `local[*]`, `spark://…`, or `sc://…` for Spark Connect.
 
-    `config` holds settings of Spark's own, and wins over ours. This package is carried to the workers of a cluster.
+    `config` holds settings of Spark's own, and wins over ours. This package is shipped to the workers of a cluster.
     """
     try:
         from py4j.protocol import Py4JError
@@ -77,7 +77,7 @@ def _settings() -> dict[str, str]:
 
 
 def _local_settings() -> dict[str, str]:
-    """What is right for one machine: no network, no web page, few partitions, no process forked per checkpoint file."""
+    """Settings for one machine: no network, no web UI, few partitions, no process forked per checkpoint file."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
@@ -106,7 +106,7 @@ def _connected(spark: SparkSession) -> SparkSession:
 
 
 def _java_settings(config: Mapping[str, str]) -> dict[str, str]:
-    """Set JAVA_HOME, and say how the JVM is to start."""
+    """Set JAVA_HOME and the JVM options."""
     import pyspark
 
     cache = _cache()
@@ -137,7 +137,7 @@ def _has_class(name: str) -> bool:
 
 
 def listen(spark: SparkSession) -> None:
-    """Once for each session: a listener that is added twice hears everything twice."""
+    """Add the listener once per session, or it would be called twice."""
     from ottla.spark.reporting.listener import ProgressListener
 
     session_id = id(spark._jsparkSession)  # noqa: SLF001 - of the JVM's session, which Python's may share

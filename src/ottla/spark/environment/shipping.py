@@ -1,4 +1,4 @@
-"""The package and what it is made of, carried to the workers of a cluster: nothing of ours need be installed there.
+"""Ships the package and its dependencies to the workers of a cluster, where nothing need be installed.
 
 Each package becomes an archive that Spark unpacks under the package's own name in a folder that workers import from.
 """

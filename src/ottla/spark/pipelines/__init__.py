@@ -1,1 +1,1 @@
-"""Pipelines: from topics through steps to tables, topics and databases, as one TOML file says it."""
+"""Pipelines from topics through steps to tables, topics and databases, defined in a TOML file."""

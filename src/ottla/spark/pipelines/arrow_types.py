@@ -1,4 +1,4 @@
-"""Column types in Arrow's words and back."""
+"""Conversion of column types to and from Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The past of a pipeline's topics through its steps, at once, into its sinks."""
+"""Backfill: run past records of a pipeline's topics through its steps into its sinks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Backfill:
 
 
 def run_backfill(spark: SparkSession, asked: Pipeline, wanted: Backfill, say: Callable[[str], None]) -> None:
-    """A span that was filled into a table or database once is not filled into it again."""
+    """A range that was backfilled into a table or database is not written again."""
     for name in wanted.sinks:
         if name not in asked.sinks:
             raise ConfigError(f"--sink: there is no [sink.{name}]{suggestion(name, asked.sinks)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.ddl import columns
 from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 
@@ -24,6 +25,9 @@ def check_columns(
     """Sources with a schema and deduplications of them; what SQL and Python make of columns only Spark can tell."""
     known = {name: _of_source(source) for name, source in sources.items()}
     for step in steps:
+        if step.rows is not None:
+            known[step.name] = _of_schema(step.rows.schema)
+            continue
         rule = step.deduplicate
         if rule is None or (columns := known.get(rule.of)) is None:
             continue
@@ -39,7 +43,7 @@ def check_columns(
 
 
 def unknown_columns(names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """One sentence for each name that is none of the columns, as Spark compares them: without regard to case."""
+    """An error for each name that is not a column; case-insensitive, as in Spark."""
     there = list(columns)
     lower = {column.lower() for column in there}
     return [
@@ -55,6 +59,13 @@ def _of_source(source: Source) -> list[str] | None:
     except ConfigError:
         return None
     return None if columns is None else [*columns, *beside_columns(source)]
+
+
+def _of_schema(schema: str) -> list[str] | None:
+    try:
+        return list(columns(schema))
+    except ConfigError:
+        return None
 
 
 def _shown(columns: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 META_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
-"""What every parsed row has beside its own columns. Columns that begin so never reach a sink."""
+"""Internal columns of every parsed row. Columns with this prefix never reach a sink."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +91,24 @@ class PythonFunction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowFunction:
+    """A function of some rows, as an Arrow table or a pandas frame, that returns rows with these columns."""
+
+    of: str
+    function: PythonFunction
+    schema: str
+    is_pandas: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Exactly one of the three."""
+    """Exactly one of the four."""
 
     name: str
     sql: str | None = None
     python: PythonFunction | None = None
     deduplicate: Deduplication | None = None
+    rows: RowFunction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Which parts of a query remember something, told from the text of its plan. Rules only."""
+"""Finds stateful operators in the text of a query's plan. Pure rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Node(NamedTuple):
 
 
 def stateful_parts(explained: str) -> list[str]:
-    """Each operator that remembers, with what its keys are made of; without filters, and without what comes after."""
+    """Each stateful operator with the expressions of its keys; without filters and later operators."""
     nodes = _with_aggregates(_nodes(explained), explained)
     found = []
     for at, node in enumerate(nodes):
@@ -58,13 +58,13 @@ def _with_aggregates(nodes: list[_Node], explained: str) -> list[_Node]:
 
 
 def _makers(node: _Node, below: list[_Node]) -> list[str]:
-    """Where the columns come from that an operator remembers."""
+    """The origin of the columns in an operator's state."""
     if node.text.startswith(_WATERMARK):
         return []
     makers = [each.text for each in below if each.text.startswith(_KEY_MAKING)]
     if not node.text.startswith("Deduplicate"):
         return makers
-    # It remembers its keys alone, and other columns may come and go.
+    # Its state has only the keys, so other columns may change.
     keys = [key.strip() for key in node.text.partition("[")[2].partition("]")[0].split(",")]
     items = [item for text in makers for item in split_outside(text.partition("[")[2].removesuffix("]"))]
     return [item.strip() for item in items if item.strip().endswith(tuple(f" AS {key}" for key in keys))]

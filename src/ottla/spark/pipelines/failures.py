@@ -1,4 +1,4 @@
-"""The one line of Spark's pages about a failure that says what it was. Rules only."""
+"""Extracts the relevant line of Spark's error output. Pure rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WRAPPERS: Final = (
 
 
 def reason_of(failure: BaseException) -> str:
-    """What was raised at the bottom of it, by Python if any was, else by Spark."""
+    """The root cause: Python's if there is one, otherwise Spark's."""
     return reason_in(str(failure)) or type(failure).__name__
 
 

@@ -1,4 +1,4 @@
-"""Why a record does not fit its schema, in a few words. Spark only says that it does not."""
+"""Why a record does not match its schema. Spark only reports that it does not."""
 
 from __future__ import annotations
 
@@ -109,3 +109,14 @@ def _reads_as(text: str, kind: str) -> bool:
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+class FramedFault:
+    """Of a value after the id of a schema registry."""
+
+    def __init__(self, fault: JsonFault) -> None:
+        self._fault = fault
+
+    def __call__(self, value: bytes | None, nulls: Sequence[str]) -> str:
+        frame = {b"\0": 5, b"\1": 17}.get(bytes(value[:1]), 0) if value else 0
+        return self._fault(None if value is None else value[frame:], nulls)

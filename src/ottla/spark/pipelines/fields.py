@@ -17,7 +17,7 @@ _UNIT_MS: Final = {"m": 60_000, "h": 3_600_000, "s": 1000, "ms": 1, "d": 86_400_
 
 
 class Mistakes:
-    """What is wrong with a file."""
+    """The errors of a file."""
 
     def __init__(self, file_name: str, text: str) -> None:
         self._file_name = file_name
@@ -34,7 +34,7 @@ class Mistakes:
         return "\n".join(text for _, text in sorted(self.found, key=lambda each: each[0]))
 
     def _line_of(self, path: tuple[str, ...]) -> int:
-        """Where a key stands: after the heading of its table. 0 if it cannot be told."""
+        """The line of a key below its table's heading; 0 if unknown."""
         start = 0
         if len(path) > 1:
             start = self._find(rf"\s*\[\s*{re.escape(path[0])}\s*\.\s*[\"']?{re.escape(path[1])}[\"']?\s*\]", 0)

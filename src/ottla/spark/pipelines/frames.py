@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Reading(Protocol):
-    """How the records of a source are read: as a stream, or the past of it at once."""
+    """Readers of a source: as a stream, or past records as a batch."""
 
     is_stream: bool
 
@@ -81,7 +81,7 @@ def _archive(source: Source) -> dict[str, str]:
 
 
 def query_name(pipeline: Pipeline, sink: str) -> str:
-    """Of a sink's query, and of the consumer group that is told how far it is."""
+    """The name of a sink's query and of the consumer group that shows its progress."""
     return f"{pipeline.name}.{sink}"
 
 
@@ -143,7 +143,7 @@ def _add_steps(spark: SparkSession, steps: Sequence[Step], frames: dict[str, Dat
             frame.createOrReplaceTempView(step.name)
             frames[step.name] = frame
         except Exception as refused:  # noqa: BLE001 - whatever Spark or a function of the user's raises
-            # What builds on a step that failed fails too, and says nothing new.
+            # Steps that depend on a failed one fail too, without new information.
             if missing_table(str(refused)) not in failed and not _builds_on(step, failed):
                 reason = sql_error(str(refused), frames) or type(refused).__name__
                 mistakes[f"[step.{step.name}]: {reason}"] = refused
@@ -155,7 +155,8 @@ def _add_steps(spark: SparkSession, steps: Sequence[Step], frames: dict[str, Dat
 
 
 def _builds_on(step: Step, failed: set[str]) -> bool:
-    return step.deduplicate is not None and step.deduplicate.of in failed
+    built_on = step.deduplicate or step.rows
+    return built_on is not None and built_on.of in failed
 
 
 def first_line(failed: Exception) -> str:
@@ -196,6 +197,10 @@ def _applied(spark: SparkSession, step: Step, frames: dict[str, DataFrame]) -> D
         if not rows.isStreaming:
             drop = rows.dropDuplicates
         return drop(list(step.deduplicate.keys))
+    if step.rows is not None:
+        from ottla.spark.pipelines.mapped_rows import mapped
+
+        return mapped(frames[step.rows.of], step.rows, _function(step.rows.function))
     if step.python is None:
         raise ConfigError("has nothing to do")
     made = _function(step.python)(spark, dict(frames))

@@ -1,4 +1,4 @@
-"""How long records have been waiting to be read, from where topics ended when a query looked. Rules only."""
+"""How long records have been waiting to be read, derived from observed end offsets. Pure rules."""
 
 from __future__ import annotations
 

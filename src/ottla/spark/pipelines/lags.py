@@ -1,4 +1,4 @@
-"""How far the queries of a pipeline are behind before they have reported anything."""
+"""The lag of a pipeline's queries before their first report."""
 
 from __future__ import annotations
 

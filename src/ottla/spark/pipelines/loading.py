@@ -1,4 +1,4 @@
-"""From the text of a file to a pipeline, or to all that is wrong with it."""
+"""Parses the text of a file into a pipeline, or reports all errors."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def parse_pipeline(
         file=file,
         broker=broker or top.text("broker", DEFAULT_BROKER),
         state=state,
-        checkpoint=top.text("checkpoint", str(state / "checkpoint")),
+        checkpoint=_checkpoint(top, folder, state),
         sources=sources,
         tables=tables,
         steps=tuple(steps.values()),
@@ -92,6 +92,11 @@ def _name(top: Fields, file: Path) -> str:
     if not _NAME.fullmatch(name):
         top.wrong("name", f"{name!r} must be letters, digits, '.', '_' and '-', at most 100 of them")
     return name
+
+
+def _checkpoint(top: Fields, folder: Path, state: Path) -> str:
+    given = top.text("checkpoint", str(state / "checkpoint"))
+    return given if "://" in given else str(folder / given)
 
 
 def _refuse_unknown(given: Mapping[str, Any], mistakes: Mistakes) -> None:

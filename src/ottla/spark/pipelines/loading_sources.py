@@ -1,4 +1,4 @@
-"""`[source.NAME]`: what a topic holds and how it is read."""
+"""`[source.NAME]`: the contents of a topic and how it is read."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""`[step.NAME]`: what becomes of the rows, in SQL or in Python."""
+"""`[step.NAME]`: transformations in SQL or Python."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.pipelines.definition import Deduplication, PythonFunction, Step
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.ddl import columns
+from ottla.spark.pipelines.definition import Deduplication, PythonFunction, RowFunction, Step
 from ottla.spark.pipelines.fields import suggestion
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipelines.fields import Fields
 
-_WAYS: Final = ("sql", "sql_file", "python", "deduplicate")
+_WAYS: Final = ("sql", "sql_file", "python", "arrow", "pandas", "deduplicate")
 
 
 def read_step(name: str, fields: Fields, folder: Path, known: list[str]) -> Step:
@@ -24,8 +26,9 @@ def read_step(name: str, fields: Fields, folder: Path, known: list[str]) -> Step
     step = Step(
         name=name,
         sql=_sql(fields, folder),
-        python=_python(fields, folder),
+        python=_python(fields, folder, "python"),
         deduplicate=_deduplicate(fields, known),
+        rows=_rows(fields, folder, known),
     )
     known.append(name)
     return step
@@ -46,26 +49,46 @@ def _sql(fields: Fields, folder: Path) -> str | None:
     return text or None
 
 
-def _python(fields: Fields, folder: Path) -> PythonFunction | None:
-    text = fields.text("python")
+def _rows(fields: Fields, folder: Path, known: list[str]) -> RowFunction | None:
+    kind = "pandas" if fields.has("pandas") else "arrow"
+    inner = fields.inner(kind)
+    if inner is None:
+        return None
+    of = inner.text("from", needed=True)
+    schema = inner.text("schema", needed=True)
+    function = _python(inner, folder, "function", needed=True)
+    if of and of not in known:
+        inner.wrong("from", f"there is no source or step {of} before this one{suggestion(of, known)}")
+    try:
+        columns(schema)
+    except ConfigError as wrong:
+        inner.wrong("schema", str(wrong))
+    inner.finish()
+    if function is None:
+        return None
+    return RowFunction(of=of, function=function, schema=schema, is_pandas=kind == "pandas")
+
+
+def _python(fields: Fields, folder: Path, key: str, *, needed: bool = False) -> PythonFunction | None:
+    text = fields.text(key, needed=needed)
     if not text:
         return None
     file_name, colon, function = text.partition(":")
     if not colon or not file_name.endswith(".py") or not function.isidentifier():
-        fields.wrong("python", f"{text!r} must be a file and a function in it, such as steps.py:enrich")
+        fields.wrong(key, f"{text!r} must be a file and a function in it, such as steps.py:enrich")
         return None
     file = folder / file_name
     try:
         tree = ast.parse(file.read_text("utf-8"), file_name)
     except OSError as refused:
-        fields.wrong("python", f"{file_name} cannot be read: {refused.strerror}")
+        fields.wrong(key, f"{file_name} cannot be read: {refused.strerror}")
         return None
     except SyntaxError as wrong:
-        fields.wrong("python", f"{file_name}, line {wrong.lineno}: {wrong.msg}")
+        fields.wrong(key, f"{file_name}, line {wrong.lineno}: {wrong.msg}")
         return None
     defined = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
     if function not in defined:
-        fields.wrong("python", f"{file_name} has no function {function}{suggestion(function, defined)}")
+        fields.wrong(key, f"{file_name} has no function {function}{suggestion(function, defined)}")
     return PythonFunction(file=file, function=function)
 
 

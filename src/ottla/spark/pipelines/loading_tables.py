@@ -1,4 +1,4 @@
-"""`[table.NAME]`: rows that are looked up."""
+"""`[table.NAME]`: static lookup tables."""
 
 from __future__ import annotations
 

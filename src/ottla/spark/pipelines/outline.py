@@ -1,4 +1,4 @@
-"""What a pipeline would do, for people to read. Rules only."""
+"""A readable description of a pipeline. Pure rules."""
 
 from __future__ import annotations
 
@@ -51,6 +51,10 @@ def _step(step: Step) -> str:
         return " ".join(step.sql.split())
     if step.python is not None:
         return f"{step.python.file.name}:{step.python.function}"
+    if step.rows is not None:
+        kind = "pandas" if step.rows.is_pandas else "Arrow"
+        function = step.rows.function
+        return f"rows of {step.rows.of} by {function.file.name}:{function.function} ({kind}): {step.rows.schema}"
     rule = step.deduplicate
     return "" if rule is None else f"rows of {rule.of}, one for each {', '.join(rule.keys)}"
 

@@ -1,4 +1,4 @@
-"""What Spark tells of a query's progress, as a pipeline's status. Rules only."""
+"""Converts Spark's progress reports to a pipeline's status. Pure rules."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.checkpoints import check_checkpoint
 from ottla.spark.pipelines.evolution.conforming import frame_columns
 from ottla.spark.pipelines.evolution.deciding import planned_evolution
 from ottla.spark.pipelines.explained import stateful_parts
@@ -60,6 +61,7 @@ class Query:
 
 def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
     """All of them, analyzed by Spark and not started."""
+    check_checkpoint(spark, pipeline)
     reading = StreamReading(kafka_of(pipeline))
     queries = []
     to_observe = _observable(pipeline)

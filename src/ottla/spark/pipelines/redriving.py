@@ -1,4 +1,4 @@
-"""Dead letters of a pipeline's sources, back into the topics they came from: each once. Needs no Spark."""
+"""Redrives dead letters of a pipeline's sources to their topics, each once. Needs no Spark."""
 
 from __future__ import annotations
 

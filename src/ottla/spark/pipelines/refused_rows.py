@@ -1,4 +1,4 @@
-"""Rows that a sink can never take, as records of the dead-letter topic: each once, with the sink's reason."""
+"""Sends rows rejected by a sink to the dead-letter topic, each once, with the reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BATCH: Final = "ottla.batch"
 
 
 class RowRefused(OttlaError):
-    """A sink without a dead-letter topic was given a row that it cannot take."""
+    """A sink without a dead-letter topic received a row that it rejects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""From a table back into a topic, with the timestamps that the rows had."""
+"""Replays a table into a topic, with the rows' timestamps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Replay:
 
 
 def table_frame(spark: SparkSession, sink: TableSink) -> DataFrame:
-    """What is in the table of a sink."""
+    """The rows of a sink's table."""
     table = sink.open_table()
     files, columns = table.files(), table.columns()
     if not files or columns is None:

@@ -1,4 +1,4 @@
-"""A pipeline's word about itself, sent to the broker: REST and the console show it."""
+"""Status reports of a pipeline to the broker, for REST and the console."""
 
 from __future__ import annotations
 

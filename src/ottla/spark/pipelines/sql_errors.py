@@ -1,4 +1,4 @@
-"""What Spark says of a step that it cannot analyze, in one line. Rules only."""
+"""Spark's analysis errors in one line. Pure rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sql_error(text: str, tables: Iterable[str]) -> str:
 
 
 def missing_table(text: str) -> str | None:
-    """The table that a query names and that is not there."""
+    """The missing table that a query refers to."""
     found = _TABLE.search(text)
     return None if found is None else _plain(found[1])
 

@@ -1,4 +1,4 @@
-"""What a pipeline keeps beside its checkpoints: the schemas it found, what its checkpoints are made of, who runs it."""
+"""A pipeline's state beside its checkpoints: inferred schemas, fingerprints of checkpoints, the running process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StateFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """For one process at a time: two would write over each other's checkpoints."""
+        """Lock the folder: two processes would overwrite each other's checkpoints."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / _LOCK).open("a+") as lock:
             try:

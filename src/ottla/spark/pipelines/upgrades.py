@@ -1,4 +1,4 @@
-"""Whether a changed pipeline may go on from its checkpoint. Rules only."""
+"""Whether a changed pipeline may continue from its checkpoint. Pure rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CARRIED: Final = re.compile(r"Project \[(?:\w+, )+(?=from_json\(|from_csv\()")
 
 
 def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str], columns: Struct) -> dict[str, Any]:
-    """What must stay the same for a checkpoint to be of use."""
+    """The properties that must not change while a checkpoint is used."""
     return {
         "sources": list(pipeline.sources),
         "kind": sink.kind,
@@ -72,9 +72,9 @@ def _state_reason(before: Sequence[str], now: Sequence[str]) -> str | None:
     if before == now:
         return None
     if not before:
-        return f"steps that remember were added ({_operators(now)}), and of what was read so far they know nothing"
+        return f"steps that remember were added ({_operators(now)}), and their state lacks the records read so far"
     if not now:
-        return f"steps that remember were taken away ({_operators(before)}), and what they hold would be lost"
+        return f"steps that remember were taken away ({_operators(before)}), and their state would be lost"
     if _operators(before) != _operators(now):
         return f"what remembers was {_operators(before)}, and is {_operators(now)} now"
     changed = next((one, other) for one, other in zip(before, now, strict=True) if one != other)

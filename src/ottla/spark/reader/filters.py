@@ -1,4 +1,4 @@
-"""What a query's own filters say about where to read. Rules only.
+"""Read ranges derived from a query's filters. Pure rules.
 
 Spark still applies every filter to the rows: a filter here only keeps rows from being read that it would drop anyway.
 """

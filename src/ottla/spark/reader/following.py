@@ -1,4 +1,4 @@
-"""A query's partitions as time goes by: those that are added, that go away, and whose topic is made again."""
+"""Changes of a query's partitions: added, removed, and re-created topics."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Following:
         self._first_offsets: Offsets = {}
         """Of partitions that came later than the query."""
         self._begun_anew: dict[TopicPartition, tuple[int, int]] = {}
-        """Of partitions whose topic was made again: how far the query was in the old one, and where the new begins."""
+        """Partitions of re-created topics: the query's offset in the old one, and the start of the new one."""
         self.known: Partitions = {}
 
     def look(self, done: Offsets) -> Partitions:
-        """What there is now, given how far the query is; what is lost raises, or is said and got over."""
+        """The current partitions, given the query's position; data loss raises an error, or is logged and skipped."""
         self.known = self._cluster.existing(self._options.selection)
         self._miss_those_gone(done)
         self._notice_topics_made_again(done)
@@ -36,7 +36,7 @@ class Following:
         return self.known
 
     def starts(self, done: Offsets) -> Offsets:
-        """Where each partition is to be read from next."""
+        """The next offset of each partition."""
         starts: Offsets = {}
         for at in self.known:
             offset = done.get(at)

@@ -1,4 +1,4 @@
-"""Asking the leader of one partition, again and again if it moves or restarts, until there is an answer."""
+"""Requests to a partition's leader, retried while it moves or restarts."""
 
 from __future__ import annotations
 

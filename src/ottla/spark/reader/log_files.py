@@ -1,4 +1,4 @@
-"""A broker's data folder, looked at without the broker: which partitions and segments it holds, and where they end.
+"""Reads a broker's data folder without the broker: partitions, segments, end offsets.
 
 The files are Kafka's: `topic-partition/00000000000000000000.log`, with an `.index` beside it whose entries are an
 offset relative to the segment's first and the position of the batch that ends with it. What a running broker is just
@@ -126,9 +126,7 @@ def _refuse_damage(block: bytes, segment: SegmentFile, position: int) -> None:
     except CorruptMessage:
         return
     if count_intact(block[size:], 0)[0]:
-        raise CorruptMessage(
-            f"{segment.path}: the batch at position {position} is damaged, and those behind it are not"
-        )
+        raise CorruptMessage(f"{segment.path}: the batch at position {position} is damaged, and later ones are intact")
 
 
 def _last_known(fd: int, segment: SegmentFile) -> tuple[int, int]:

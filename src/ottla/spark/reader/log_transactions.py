@@ -1,4 +1,4 @@
-"""Which records of a partition's files are committed, found out without its broker.
+"""Finds committed records in a partition's files, without its broker.
 
 The log itself says it: batches of transactions are marked as such, and a control batch of their producer ends them.
 Only headers are read.

@@ -1,4 +1,4 @@
-"""What is done about data that is gone: what failOnDataLoss says."""
+"""Handling of data loss, by failOnDataLoss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def lose(error: DataLoss, options: SourceOptions) -> None:
-    """Stop, or go on and say so in the log."""
+    """Raise, or log a warning and continue."""
     if options.fail_on_data_loss:
         raise error
     _log.warning("data is lost: %s", error)

@@ -1,4 +1,4 @@
-"""What a user can say about a source. Names and meanings are those of Spark's Kafka connector. Rules only."""
+"""Options of the source, as in Spark's Kafka connector. Pure rules."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _refuse_endings(options: Mapping[str, str]) -> None:
 
 
 def _bound(options: Mapping[str, str], which: str, default: str, *, is_lenient: bool) -> Bound:
-    """The most particular of the three options that can say it, in the connector's order."""
+    """The most specific of the three options, in the connector's order."""
     at_time, by_time, by_offset = f"{which}Timestamp", f"{which}OffsetsByTimestamp", f"{which}Offsets"
     if (text := options.get(at_time.lower())) is not None:
         time_ms = whole_number(at_time, text, least=0)

@@ -1,4 +1,4 @@
-"""What a query asks of the cluster before it reads: which partitions there are, and where they begin and end."""
+"""Queries of the cluster before a read: partitions, and their start and end offsets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cluster:
         self._isolation = int(is_committed_only)
 
     def partitions(self, selection: Selection) -> Partitions:
-        """Those that a selection takes, as they are now."""
+        """The current partitions of a selection."""
         if selection.pattern is not None:
             views = self._all_topics()
             chosen = [view for view in views if not view.is_internal and selection.matches(view.name)]
@@ -44,7 +44,7 @@ class Cluster:
         return {at: topic_id for at, topic_id in found.items() if selection.takes(at)}
 
     def existing(self, selection: Selection) -> Partitions:
-        """The same, without those that are gone."""
+        """The same, without deleted ones."""
         names = selection.topics or sorted({at.topic for at in selection.partitions})
         views = (
             self._all_topics() if selection.pattern is not None else [v for v in self._views(names) if v is not None]
@@ -85,7 +85,7 @@ class Cluster:
         return ranges
 
     def live_earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """What the broker itself still has."""
+        """The bounds of the broker's log."""
         return self.earliest(partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
@@ -101,7 +101,7 @@ class Cluster:
         return wanted | self._offsets_at(special)
 
     def at_time(self, partitions: Iterable[TopicPartition], time_ms: int) -> Offsets:
-        """The first offset of each that is as new; its end where there is none."""
+        """The first offset with a timestamp not older, by partition; the end offset if there is none."""
         found = self._offsets_at(dict.fromkeys(partitions, time_ms))
         return found | self.latest(at for at, offset in found.items() if offset < 0)
 

@@ -1,6 +1,6 @@
-"""How far a query is, told to a consumer group: so that its lag shows wherever groups are looked at.
+"""Commits a query's progress to a consumer group, so that its lag is visible.
 
-Spark's checkpoint stays the truth, and nothing is ever read from here.
+Spark's checkpoint is authoritative; these offsets are never read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GroupProgress:
         try:
             outcomes = self._link.call(self._link.client.admin.alter_group_offsets(self._group, offsets))
         except ClientError as failed:
-            _log.warning("group %s is not told how far the query is: %s", self._group, failed)
+            _log.warning("could not commit the query's progress to group %s: %s", self._group, failed)
             return
         for refused in outcomes.values():
             if refused is not None:

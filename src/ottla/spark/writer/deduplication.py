@@ -1,4 +1,4 @@
-"""What of a task's rows is in its topics already, from an attempt that was cut off.
+"""Finds rows of a task that an interrupted attempt already wrote.
 
 Nothing is looked for in the ordinary course. A consumer group of the sink's own keeps marks: when a micro-batch is
 done, where its topics end and which run of the query did it. The first micro-batch of a run, and a task's second
@@ -156,7 +156,7 @@ class Lookout:
         epoch = self._attempt.epoch_after(self._earlier.highest_epoch)
         if epoch is None:
             where = f"micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}"
-            raise SinkError(f"task {self._attempt.task} of {where} was begun too often to be told apart once more")
+            raise SinkError(f"task {self._attempt.task} of {where} was started too often to be distinguished again")
         return epoch
 
 

@@ -1,4 +1,4 @@
-"""What a user can say about a sink, and which columns it takes: as in Spark's Kafka connector. Rules only."""
+"""Options and columns of the sink, as in Spark's Kafka connector. Pure rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
 }
 _SMALLEST_BATCH_BYTES: Final = 1024
 _LONGEST_TRANSACTION_MS: Final = "900000"
-"""What brokers allow if they are not told otherwise."""
+"""The brokers' default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One task's rows on their way into topics."""
+"""Sends one task's rows to topics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LAST_SEQUENCE = 0x7FFFFFFF
 
 
 class Signature(Protocol):
-    """Under which name a task writes, and what of its rows is there already."""
+    """The producer identity of a task, and its rows that were already written."""
 
     transactional_id: str | None
 

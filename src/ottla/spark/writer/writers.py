@@ -1,4 +1,4 @@
-"""The sinks: rows into topics, in a batch or a micro-batch at a time."""
+"""Batch and streaming writers of topics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WRITES: Final = uuid.UUID("6f74746c-6177-4372-a974-655f69640001")
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task has done."""
+    """The result of one task."""
 
     attempt: Attempt
     prepared: Prepared | None = None

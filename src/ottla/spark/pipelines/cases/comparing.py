@@ -1,4 +1,4 @@
-"""Expected rows and dead letters beside those that came. Rules only."""
+"""Compares expected and actual rows and dead letters. Pure rules."""
 
 from __future__ import annotations
 

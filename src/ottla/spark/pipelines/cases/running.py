@@ -92,7 +92,7 @@ def run_cases(spark: SparkSession, pipeline: Pipeline, cases: Iterable[Case]) ->
 
 
 def run_case(spark: SparkSession, pipeline: Pipeline, case: Case) -> Outcome:
-    """What becomes of a case's records. Sinks that the case does not name are left out, unless it names none."""
+    """Run a case's records. Sinks that the case does not name are left out, unless it names none."""
     activate(spark)
     changed = replace(
         pipeline,

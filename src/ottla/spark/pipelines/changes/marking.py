@@ -74,7 +74,7 @@ def last_per_key(frame: DataFrame, rule: ChangeRule) -> DataFrame:
 
 
 def stored_rows(frame: DataFrame, sink: Sink) -> DataFrame:
-    """What an empty table has once these rows are in it."""
+    """The contents of an empty table after these rows."""
     rows = last_per_key(frame, sink.changes) if sink.changes.is_merge else frame
     if DELETE in rows.columns:
         rows = rows.where(~F.col(DELETE))

@@ -17,7 +17,7 @@ _WRAPPER = "payload"
 
 
 def key_columns(types: Mapping[str, str]) -> dict[str, Column]:
-    """Each column as the key has it; null if it has none."""
+    """The columns of the key; null if it lacks one."""
     text = F.col("key").cast("string")
     row = ", ".join(f"{quoted(name)} {kind}" for name, kind in types.items())
     if _WRAPPER in types:

@@ -1,4 +1,4 @@
-"""What makes rows changes of a table: their key, what deletes, and which of two is newer. Rules only."""
+"""Change rules of a table: key, delete condition, order. Pure rules."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_columns(sink: Sink, columns: Struct) -> None:
 
 
 def null_key(row: dict[str, object], key: Sequence[str]) -> str | None:
-    """Why a row can be merged into no table."""
+    """Why a row cannot be merged into any table."""
     return next((f"key column {name} is null" for name in key if row[name] is None), None)
 
 
@@ -66,7 +66,7 @@ def refuse_lost_deletes(pipeline: Pipeline, sink: Sink, columns: Collection[str]
     if not sources or DELETED in columns or sink.changes.delete_when is not None:
         return
     # A Python step may handle deletes itself, and SQL that names the column does.
-    if not any(step.python or DELETED in (step.sql or "") for step in pipeline.steps):
+    if not any(step.python or step.rows or DELETED in (step.sql or "") for step in pipeline.steps):
         raise ConfigError(
             f"[sink.{sink.name}]: rows of {', '.join(sources)} may be deletes, and the steps drop the column {DELETED} "
             f"that says so. Select it too (SELECT …, {DELETED}), or leave deletes out (WHERE NOT {DELETED})"
@@ -74,7 +74,7 @@ def refuse_lost_deletes(pipeline: Pipeline, sink: Sink, columns: Collection[str]
 
 
 def appended_deletes(sink: Sink) -> ConfigError:
-    """A sink without a key was given rows some of which are deletes."""
+    """A sink without a key received deletes."""
     return ConfigError(
         f"[sink.{sink.name}]: rows of {sink.of} may be deletes (column {DELETED}), and the sink has no key. "
         f"Set key, or keep every change as a row: SELECT …, {DELETED} AS is_deleted in a step"

@@ -42,7 +42,7 @@ class Dialect(Protocol):
     def value_of(self, value: object) -> object: ...
 
     def fault_of(self, value: object) -> str | None:
-        """Why a value can be in no column at all."""
+        """Why a value cannot be stored in any column."""
 
     def columns(self, cursor: Cursor, table: str) -> TableColumns | None: ...
 

@@ -1,4 +1,4 @@
-"""What a kind of sink can change in an existing table, and which of its types a type of Spark becomes."""
+"""Schema changes that a kind of sink supports, and its mapping of Spark's types."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def evolution_for(
     sink: StoredSink, table: TableColumns | None, query: Struct, written_before: Collection[str] | None = ()
 ) -> Evolution:
-    """What the sink's table needs to take the query's rows; raises with both schemas if it cannot."""
+    """The changes that the sink's table needs for the query's rows; raises with both schemas if impossible."""
     abilities = sink.abilities
     if table is None:
         return Evolution(abilities.stored_columns(query))

@@ -1,4 +1,4 @@
-"""A change that a table cannot follow, for people to read: both schemas side by side, and the ways out."""
+"""The error for an unsupported schema change: both schemas side by side, and possible remedies."""
 
 from __future__ import annotations
 

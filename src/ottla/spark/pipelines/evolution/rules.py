@@ -73,7 +73,7 @@ class Evolution:
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """What a table has now."""
+    """The current state of a table."""
 
     columns: Struct
     needed: frozenset[str] = frozenset()

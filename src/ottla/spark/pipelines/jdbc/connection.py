@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DatabaseFailed(OttlaError):
-    """The database, or its driver, said no."""
+    """An error of the database or its driver."""
 
 
 class JdbcConnection:
@@ -76,7 +76,7 @@ class JdbcConnection:
             made.close()
 
     def has_table(self, table: str) -> bool:
-        """Outside of a transaction: the databases' only common way to ask is to try."""
+        """Whether a table exists, outside of a transaction: querying it is the only portable way."""
         try:
             self.execute(str(self._dialect.getTableExistsQuery(table)))
         except DatabaseFailed:
@@ -106,7 +106,7 @@ class JdbcConnection:
         return str(self._dialect.quoteIdentifier(name))
 
     def type_of(self, spark_type: str) -> str:
-        """The database's word for a type of Spark's."""
+        """The database's name for a Spark type."""
         kind = self._jvm.org.apache.spark.sql.types.DataType.fromDDL(spark_type)
         utils = self._jvm.org.apache.spark.sql.execution.datasources.jdbc.JdbcUtils
         return str(self._said(lambda: utils.getJdbcType(kind, self._dialect)).databaseTypeDefinition())
@@ -122,7 +122,7 @@ class JdbcConnection:
         return self._jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(options)
 
     def _said(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - Java's
-        """With the database's own words, if it refuses."""
+        """Run a call, and raise the database's message on an error."""
         from py4j.protocol import Py4JJavaError
 
         try:

@@ -150,7 +150,7 @@ class JdbcDatabase:
         return [RefusedRow(row, null_key(row, self._sink.key) or "") for row in rows]
 
     def _drop_stages(self, connection: JdbcConnection, batch: MicroBatch) -> None:
-        """Those that killed drivers left."""
+        """Drop staging tables left by killed drivers."""
         for name in connection.tables(f"{STAGE}{batch.query[:8]}_".replace("-", "_")):
             connection.execute(f"DROP TABLE {name}")
 

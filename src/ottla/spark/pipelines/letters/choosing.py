@@ -1,4 +1,4 @@
-"""Which dead letters an SQL expression means, and which were left out by earlier ones. Rules only."""
+"""Which dead letters an SQL expression selects, and which were skipped by earlier ones. Pure rules."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Courier:
         return status
 
     def close(self, patience_s: float) -> None:
-        """Deliver what was heard of, if that takes no longer; the next run delivers the rest."""
+        """Deliver reported dead letters within a time limit; the next run delivers the rest."""
         if not self._thread.is_alive():
             return
         self._work.put(None)

@@ -62,7 +62,7 @@ class LetterBox:
         return bool(known)
 
     def advance(self, end: Offsets) -> None:
-        """Over records that are all good."""
+        """Advance the position over good records."""
         self.position |= end
         self._told.tell(self.position)
 

@@ -24,7 +24,7 @@ ROUND: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a micro-batch did with the records of one source."""
+    """The report of a micro-batch for one source."""
 
     start: Offsets | None
     """None in the first micro-batch of a query."""

@@ -1,4 +1,4 @@
-"""Reaching an object store, with clear words where it fails."""
+"""Opens object stores, with clear errors."""
 
 from __future__ import annotations
 

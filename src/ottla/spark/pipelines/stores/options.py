@@ -1,4 +1,4 @@
-"""The same settings in the words of each library. Rules only."""
+"""Storage settings under the names of each library. Pure rules."""
 
 from __future__ import annotations
 

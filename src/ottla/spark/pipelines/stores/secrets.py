@@ -1,4 +1,4 @@
-"""What must not be shown of a pipeline. Rules only."""
+"""Secrets of a pipeline, which must not be shown. Pure rules."""
 
 from __future__ import annotations
 

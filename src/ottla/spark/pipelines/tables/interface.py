@@ -1,4 +1,4 @@
-"""What a table of files must be able to do, whatever its format."""
+"""The interface of all table formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEEP_VERSIONS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What a clean-up came to."""
+    """The result of a clean-up."""
 
     merged_files: int = 0
     new_files: int = 0

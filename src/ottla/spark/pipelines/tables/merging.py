@@ -1,4 +1,4 @@
-"""Which small files become one, and making one of them."""
+"""Merging of small files."""
 
 from __future__ import annotations
 
