@@ -98,7 +98,7 @@ def test_tables_are_correct_after_a_driver_is_killed_while_merging(
     loader.start()
     for number in range(KILLS):
         if number == KILLS // 2:
-            describe(", note string")  # a column more, in the middle of it all
+            describe(", note string")  # an additional column during the run
         driver = Driver(file)
         target = commits(tmp_path) + chance.randint(1, 4)
         try:
