@@ -234,6 +234,25 @@ def test_column_functions(cluster: Cluster, pipelines: Pipelines, send: Send, re
         from_registry("value", registry, "nothing")
 
 
+def test_the_source_decodes_values(cluster: Cluster, pipelines: Pipelines, send: Send, registry: Registry) -> None:
+    topic = cluster.topic()
+    serializer = AvroSerializer(registry, avro())
+    send(topic, [serializer(order(1), topic), serializer(order(2), topic)])
+    frame = cluster.read(pipelines.spark, topic, registry=registry.url)
+    assert [(row.offset, row.id) for row in frame.select("offset", "value.id").collect()] == [(0, 1), (1, 2)]
+    stream = cluster.reader(
+        pipelines.spark.readStream, subscribe=topic, registry=registry.url, startingOffsets="earliest"
+    ).load()
+    query = stream.select("value.id", "value.shop.name").writeStream.format("memory").queryName("decoded")
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert sorted(row.id for row in pipelines.spark.table("decoded").collect()) == [1, 2]
+    send(topic, [b"bad"])
+    permissive = cluster.read(pipelines.spark, topic, registry=registry.url, mode="permissive")
+    assert [row.id for row in permissive.select("value.id").collect()] == [1, 2, None]
+    with pytest.raises(Exception, match=r'no schema id.*mode = "PERMISSIVE"'):
+        cluster.read(pipelines.spark, topic, registry=registry.url).collect()
+
+
 def test_the_documented_example(cluster: Cluster, pipelines: Pipelines, send: Send, registry: Registry) -> None:
     page = (Path(__file__).parents[3] / "docs" / "schema-registry.md").read_text()
     code = re.findall(r"```python\n(.*?)```", page[page.index("## Spark") :], re.DOTALL)[0]

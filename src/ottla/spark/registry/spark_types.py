@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, columns_of
+from ottla.spark.pipelines.evolution.types import Array, Map, Struct, columns_of, decimal_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+    from pyspark.sql.types import DataType
 
     from ottla.spark.pipelines.evolution.types import Type
+
+
+# Not by DDL, which needs a session: Python processes of Spark's have none.
+_SIMPLE: Final[dict[str, DataType]] = {
+    "boolean": BooleanType(),
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "binary": BinaryType(),
+    "string": StringType(),
+    "timestamp": TimestampType(),
+    "timestamp_ntz": TimestampNTZType(),
+    "date": DateType(),
+}
 
 
 def spark_type(kind: Type) -> DataType:
@@ -22,7 +54,9 @@ def spark_type(kind: Type) -> DataType:
         return ArrayType(spark_type(kind.element))
     if isinstance(kind, Map):
         return MapType(spark_type(kind.key), spark_type(kind.value))
-    return DataType.fromDDL(kind)
+    if (digits := decimal_of(kind)) is not None:
+        return DecimalType(*digits)
+    return _SIMPLE[kind]
 
 
 def struct_type(columns: Struct) -> StructType:
