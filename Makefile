@@ -8,7 +8,7 @@ JOBS   ?= 3
 LOCK   := requirements.lock
 INSTALL := $(BIN)/python -m pip install -q --require-hashes --constraint $(LOCK)
 GROUPS := build check test demo interop bench fuzz audit
-SOURCES := pyproject.toml setup.py $(LOCK) $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p* src/ottla/storage/*.px* src/ottla/broker/fast_path/*.px*)
+SOURCES := pyproject.toml setup.py $(LOCK) $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p* src/ottla/storage/*.px* src/ottla/broker/fast_path/*.px* src/ottla/spark/registry/*.pyx)
 LONG_PIPELINE_TESTS := $(addprefix tests/spark/pipelines/,test_a_day.py test_faults.py test_merging_kills.py test_object_stores.py test_schedulers.py)
 
 .DEFAULT_GOAL := help

@@ -18,6 +18,7 @@ WIRE = ["reader", "writer"]
 CLIENT = ["producer/accumulator"]
 # It writes with pwrite, which Windows lacks.
 QUEUE = [] if os.name == "nt" else ["encode", "part_writer"]
+SPARK = ["spark/registry/avro_arrow"]
 # So does the broker, which Windows cannot run.
 BROKER = [] if os.name == "nt" else ["storage/pending_appends"]
 BROKER += [] if os.name == "nt" else [f"broker/fast_path/{name}" for name in ("wire", "produce", "fetch", "path")]
@@ -42,7 +43,7 @@ setup(
         [Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"]) for name in RECORDS]
         + [Extension(f"ottla.wire.{name}", [f"src/ottla/wire/{name}.pyx"]) for name in WIRE]
         + [Extension(f"ottla.client.{name.replace('/', '.')}", [f"src/ottla/client/{name}.py"]) for name in CLIENT]
-        + [Extension(f"ottla.{name.replace('/', '.')}", [f"src/ottla/{name}.pyx"]) for name in BROKER]
+        + [Extension(f"ottla.{name.replace('/', '.')}", [f"src/ottla/{name}.pyx"]) for name in BROKER + SPARK]
         + [Extension(f"ottla.queue.{name}", [f"src/ottla/queue/{name}.py"]) for name in QUEUE],
         build_dir="build",
         language_level=3,

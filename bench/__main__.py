@@ -27,6 +27,7 @@ BENCHES = [
     "clients",
     "rest",
     "registry",
+    "avro",
     "console",
     "queues",
     "dmqp",

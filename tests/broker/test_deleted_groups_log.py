@@ -71,9 +71,8 @@ def test_members_learn_that_their_group_is_gone(broker: ottla.Broker, client: Ra
     assert joined.error_code == ErrorCode.NONE
     with RawClient(broker.bootstrap_servers) as another:
         waiting = another.send(join_request(), FIRST_JOIN_WITHOUT_ID_REQUIRED)
-        group = broker.broker.groups.rules.table.get("g")
-        assert group is not None
-        ask_until(client, lambda: len(group.describe().members) == 2)
+        rules = broker.broker.groups.rules
+        ask_until(client, lambda: len(rules.describe("g", 5).members) == 2)
         delete_topic(client, LOG)
         assert another.receive(waiting).error_code == ErrorCode.NOT_COORDINATOR
 

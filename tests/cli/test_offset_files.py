@@ -28,7 +28,7 @@ def test_lines_are_in_order_and_as_kafka_writes_them() -> None:
         (["a,0,1", "", "a,x,1"], "f, line 3: expected topic,partition,offset such as orders,0,42, got 'a,x,1'"),
         (["a,0,-1"], "f, line 1: expected topic,partition,offset such as orders,0,42, got 'a,0,-1'"),
         (["a,0,1", "a,0,2"], "f, line 2: a-0 is there twice"),
-        ([], "f holds no offsets; expected lines such as orders,0,42"),
+        ([], "f has no offsets; expected lines such as orders,0,42"),
     ],
 )
 def test_an_invalid_line_is_reported_with_its_number(lines: list[str], problem: str) -> None:

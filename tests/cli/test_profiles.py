@@ -76,7 +76,7 @@ def test_options_win_over_the_profile() -> None:
         ('[brokers.x]\nservers = "a"\nsasl = "GSSAPI"\n', "ottla.toml:3: brokers.x.sasl: expected"),
         ('[brokers]\nx = "a:9092"\n', "ottla.toml:2: brokers.x must be a table; write settings below [brokers.NAME]"),
         ("brokers = 1\n", "ottla.toml:1: brokers must be a table; write settings below [brokers.NAME]"),
-        ('[brokers."a.b"]\nservers = "a"\n', "'a.b' cannot be a broker's name, since it looks like an address"),
+        ('[brokers."a.b"]\nservers = "a"\n', "'a.b' is not a valid broker name: it looks like an address"),
     ],
 )
 def test_an_invalid_profile_is_refused_with_its_line(file: Path, text: str, problem: str) -> None:

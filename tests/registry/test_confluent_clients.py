@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,6 +106,27 @@ def test_every_request_of_the_client_works(registry: SchemaRegistryClient) -> No
     with pytest.raises(SchemaRegistryError) as missing:
         registry.get_versions("asked")
     assert missing.value.error_code == 40401
+
+
+def test_the_asynchronous_client_and_serializer(broker: EphemeralBroker) -> None:
+    from confluent_kafka.schema_registry import AsyncSchemaRegistryClient
+    from confluent_kafka.schema_registry._async.avro import AsyncAvroDeserializer, AsyncAvroSerializer
+
+    async def play() -> None:
+        async with AsyncSchemaRegistryClient({"url": broker.schema_registry_url}) as client:
+            made = await client.register_schema("later", Schema(AVRO, "AVRO"))
+            assert (await client.get_schema(made)).schema_str == AVRO
+            assert (await client.lookup_schema("later", Schema(AVRO, "AVRO"))).version == 1
+            assert await client.get_versions("later") == [1]
+            assert (await client.get_latest_version("later")).schema_id == made
+            assert not await client.test_compatibility("later", Schema('"int"', "AVRO"))
+            serialize = await AsyncAvroSerializer(client, AVRO)
+            deserialize = await AsyncAvroDeserializer(client)
+            context = SerializationContext("later", MessageField.VALUE)
+            assert await deserialize(await serialize({"id": 7}, context), context) == {"id": 7}
+            assert await client.delete_subject("later") == [1]
+
+    asyncio.run(play())
 
 
 def test_the_registry_is_at_the_same_address_after_a_restart() -> None:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+from ottla.cli.connecting import Reach
 from ottla.cli.main import program
+from ottla.cli.messages.schemas import registry_of
+from ottla.cli.profiles import Profile
 from ottla.schema import AvroSerializer, ProtobufSerializer, Schema
 from ottla.schema.avro_json import avro_value
 from ottla.schema.errors import SchemaError
@@ -104,3 +107,17 @@ def test_json_values_of_unions() -> None:
     assert [avro_value(schema, each, {}) for each in (None, 5, "x", ["AAE="])] == [None, 5, "x", [b"\0\1"]]
     with pytest.raises(SchemaError, match="is not base64"):
         avro_value("bytes", "?", {})
+
+
+@pytest.mark.parametrize(
+    ("profile", "url", "expected"),
+    [
+        (Profile(servers="kafka:9092,other:9092"), None, "http://kafka:8080/schema-registry"),
+        (Profile(servers="[::1]:9092"), None, "http://[::1]:8080/schema-registry"),
+        (Profile(servers="kafka:9093", tls=True), None, "https://kafka:8080/schema-registry"),
+        (Profile(servers="kafka:9092", schema_registry="http://registry:8081"), None, "http://registry:8081"),
+        (Profile(servers="kafka:9092", schema_registry="http://registry:8081"), "other:1", "http://other:1"),
+    ],
+)
+def test_the_registry_of_a_broker(profile: Profile, url: str | None, expected: str) -> None:
+    assert registry_of(Reach(profile), url).url == expected

@@ -278,6 +278,19 @@ def test_a_registry_that_is_not_there() -> None:
         AvroSerializer("http://127.0.0.1:1", TEXT)({"id": 1}, topic="t")
 
 
+def test_a_consumer_goes_on_once_the_registry_is_back(broker: EphemeralBroker, registry: Registry) -> None:
+    with ottla.Producer(broker.bootstrap_servers, value_serializer=AvroSerializer(registry, TEXT)) as producer:
+        producer.send("away", {"id": 1})
+    deserializer = AvroDeserializer("http://127.0.0.1:1")
+    with ottla.Consumer(
+        broker.bootstrap_servers, topics=["away"], auto_offset_reset="earliest", value_deserializer=deserializer
+    ) as consumer:
+        with pytest.raises(SerializationFailed, match=r"away-0 at offset 0: cannot reach.*the next call tries again"):
+            read(consumer, 1)
+        deserializer.registry = registry
+        assert read(consumer, 1)[0].value == {"id": 1}
+
+
 def test_wrong_options_are_refused(registry: Registry) -> None:
     with pytest.raises(ConfigError, match="unknown option 'subject'"):
         AvroSerializer(registry, TEXT, subject="x")

@@ -176,5 +176,5 @@ def test_the_archive_of_a_deleted_topic_is_not_used_for_its_re_creation(
         admin.delete_topic(topic)
         admin.create_topic(topic, partitions=2)
     cluster.write(topic, range(500))
-    with pytest.raises(Exception, match="was deleted and made again"):
+    with pytest.raises(Exception, match="was deleted and re-created"):
         cluster.read(spark, topic, archive=tmp_path / "archive").count()

@@ -221,5 +221,5 @@ def test_a_damaged_batch_is_distinguished_from_an_incomplete_one(
     assert frame.load().count() == 2
     content[65] ^= 0xFF
     log.write_bytes(content)
-    with pytest.raises(Exception, match="the batch at position 0 is damaged, and those behind it are not"):
+    with pytest.raises(Exception, match="the batch at position 0 is damaged, and later ones are intact"):
         frame.load().count()

@@ -56,7 +56,7 @@ def test_a_re_created_topic_is_detected_by_its_id() -> None:
     query.look({A0: 5})
     cluster.there[A0] = NEW
 
-    with pytest.raises(DataLoss, match=r"a was deleted and made again; the offsets up to 5 of a-0 .*failOnDataLoss"):
+    with pytest.raises(DataLoss, match=r"a was deleted and re-created; the offsets up to 5 of a-0 .*failOnDataLoss"):
         query.look({A0: 5})
 
 
@@ -85,6 +85,6 @@ def test_a_topic_without_an_id_counts_as_the_same() -> None:
 def test_a_removed_partition_is_a_data_loss_or_skipped() -> None:
     cluster = FakeCluster({A0: OLD})
 
-    with pytest.raises(DataLoss, match=r"a-1 \(read up to offset 7\) were read before and are not there any more"):
+    with pytest.raises(DataLoss, match=r"a-1 \(read up to offset 7\) were read before and no longer exist"):
         following(cluster).look({A0: 5, A1: 7})
     assert following(cluster, is_strict=False).look({A0: 5, A1: 7}) == {A0: OLD}

@@ -212,6 +212,21 @@ def test_a_log_that_ends_at_damage_before_an_intact_batch_lacks_records(opened: 
 
     assert log.next_offset == first.base_offset
     assert log.lacks_records
+
+
+def test_a_log_that_was_cut_lacks_records_after_a_crash_too_until_that_is_forgotten(opened: Partition) -> None:
+    *_, first, last = headers(read_all(opened.log))
+    flip(opened.log.segments[-1].path, opened.log.segments[-1].size - first.size - last.size + 70)
+    opened.kill()
+    opened.reopen_unclean(recovery_point=0)
+    opened.kill()
+
+    log = opened.reopen_unclean(recovery_point=0)
+
+    assert log.lacks_records
+    log.forget_lack()
+    assert not log.lacks_records
+    opened.kill()
     assert not opened.reopen_unclean(recovery_point=0).lacks_records
 
 

@@ -45,6 +45,10 @@ func main() {
 		exactlyOnce(ctx, os.Args[2:])
 		return
 	}
+	if os.Args[1] == "registry" {
+		registry(ctx, os.Args[2:])
+		return
+	}
 	base := must(strconv.ParseInt(os.Args[3], 10, 64))
 	client := must(kgo.NewClient(kgo.SeedBrokers(os.Args[1])))
 	defer client.Close()

@@ -88,6 +88,8 @@ async def join(broker: Broker, cluster: JoinedCluster) -> None:
     told = _told_to_neighbours if broker.inherited is not None else _told_to_all
     listeners = {port.name: told(port) for port in _in_order(broker)}
     await cluster.start(listeners, free_bytes, _losses(broker, cluster))
+    if broker.replication is not None:
+        broker.replication.forget_damage()
     if isinstance(broker.producer_ids, ProducerIdsInReserve):
         broker.producer_ids.fetch_soon()
 

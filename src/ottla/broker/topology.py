@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.broker.topics import TopicState
     from ottla.cluster.state import BrokerInfo, Cluster, ClusterView, PartitionKey
 
-_NOBODY: Final = -1
+_NO_LEADER: Final = -1
 ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
 
 
@@ -109,11 +109,11 @@ class Together:
         known = view.partition(state.entry.id, partition)
         if known is None:
             # Just created: the controller has not assigned it yet.
-            return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NOBODY, 0, (), ())
+            return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NO_LEADER, 0, (), ())
         is_led = self._leads(known.leader)
         return Placed(
             ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
-            known.leader if is_led else _NOBODY,
+            known.leader if is_led else _NO_LEADER,
             known.leader_epoch,
             known.replicas,
             known.isr,

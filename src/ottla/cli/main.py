@@ -23,7 +23,7 @@ class Command(NamedTuple):
     module: str
     """The module that defines the command, as a function of the command's own name."""
     summary: str
-    """What `ottla --help` says of it, which must not cost the import of the module."""
+    """Its help text in `ottla --help`, which must not import the module."""
 
 
 COMMANDS: Final = {

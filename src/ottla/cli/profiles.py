@@ -40,7 +40,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     user: str | None = None
     """Whom to log in as."""
     password: str | None = None
-    """The password; without it $OTTLA_PASSWORD, or it is asked for."""
+    """The password. By default $OTTLA_PASSWORD, or a prompt."""
     schema_registry: str | None = None
     """URL of the schema registry; by default that of the broker, at port 8080."""
 
@@ -56,7 +56,7 @@ def profiles(config_file: Path | None) -> dict[str, Profile]:
     found = load_named(Profile, BROKERS_TABLE, file)
     for name, profile in found.items():
         if not _PARTS_OF_ADDRESSES.isdisjoint(name):
-            raise ConfigError(f"{printable(file)}: {name!r} cannot be a broker's name, since it looks like an address")
+            raise ConfigError(f"{printable(file)}: {name!r} is not a valid broker name: it looks like an address")
         if not profile.servers:
             raise ConfigError(f'{printable(file)}: [brokers.{name}] has no servers; write servers = "host:9092"')
     return {name: _with_files_beside(profile, file.parent) for name, profile in found.items()}

@@ -32,7 +32,7 @@ _STATE: Final = click.Choice(
         *("CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"),
     ]
 )
-"""As Kafka names them; it passes over others without a word."""
+"""Kafka's names; it silently ignores others."""
 _LISTED: Final = ("transactional_id", "coordinator", "producer_id", "state")
 _DESCRIBED: Final = (*_LISTED, "epoch", "timeout_ms", "running_s", "partitions")
 _PRODUCERS: Final = ("topic", "partition", "producer_id", "epoch", "coordinator_epoch", "idle_s", "transaction_start")

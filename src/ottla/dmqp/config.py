@@ -13,7 +13,7 @@ class DmqpConfig(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     """The address that exposed shards listen on. Anything but a loopback address lets other machines in."""
     advertised_host: str = ""
-    """The host that clients are told to connect to; without it, where the shard listens, or they reached us."""
+    """The host that clients connect to. By default the address of the shard, or the one that the client used."""
     timeout_ms: int = 30_000
     """Close a connection on which nothing, or too little, has come or gone for this long."""
     max_connections: int = 1000

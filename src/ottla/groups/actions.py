@@ -67,7 +67,7 @@ class PersistRecords(Struct, frozen=True):
     classic: Persist | None = None
     """The record of the classic group that it was, or becomes."""
     is_end: bool = False
-    """Whether nothing but offsets is left of the group then."""
+    """Whether only offsets are left of the group."""
 
 
 class AnswerHeartbeat(Struct, frozen=True):

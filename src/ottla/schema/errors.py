@@ -10,7 +10,9 @@ class SchemaError(OttlaError):
 
 
 class RegistryUnavailable(OttlaError):
-    """The registry does not answer, or does not answer as a registry."""
+    """The registry does not answer, or cannot answer now."""
+
+    is_retriable = True
 
 
 class RegistryRefused(OttlaError):

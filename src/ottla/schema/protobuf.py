@@ -12,6 +12,7 @@ from ottla.schema.deserializer import SchemaDeserializer
 from ottla.schema.errors import SchemaError
 from ottla.schema.frames import index_bytes, read_indexes
 from ottla.schema.serializer import SchemaSerializer
+from ottla.schema.typed import to_json_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +113,7 @@ class ProtobufSerializer(SchemaSerializer[T], Generic[T]):
 
         def encode_plain(value: Any) -> bytes:  # noqa: ANN401
             try:
-                message = json_format.ParseDict(value, made())
+                message = json_format.ParseDict(to_json_values(value), made())
             except json_format.ParseError as wrong:
                 raise SchemaError(f"the value does not fit {made.DESCRIPTOR.full_name}: {wrong}") from None
             return message.SerializeToString()  # type: ignore[no-any-return]

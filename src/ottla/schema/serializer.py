@@ -109,6 +109,12 @@ class SchemaSerializer(ABC, Generic[T]):
             if (topic, part) not in self._writings:
                 self._writings[topic, part] = self._prepared(topic, part)
 
+    def writing(self, topic: str | None, part: Part) -> tuple[bytes, Callable[[Any], bytes]]:
+        """What precedes the data, and how values are encoded: for many values of one topic."""
+        self.prepare(topic, part)
+        found = self._writings[topic, part]
+        return found.frame, found.encode
+
     def serialize(self, value: T, topic: str | None, part: Part, headers: Headers) -> tuple[bytes, Headers]:
         writing = self._writings[topic, part]
         if self.settings.ids == "header":

@@ -27,14 +27,14 @@ class State(IntEnum):
         return self >= State.ACKNOWLEDGED
 
 
-NOBODY: Final = ""
+NO_MEMBER: Final = ""
 
 
 class Span:
     __slots__ = ("count", "first", "last", "member", "state", "until_ms")
 
     def __init__(  # noqa: PLR0913
-        self, first: int, last: int, state: State, count: int = 0, member: str = NOBODY, until_ms: int = 0
+        self, first: int, last: int, state: State, count: int = 0, member: str = NO_MEMBER, until_ms: int = 0
     ) -> None:
         self.first = first
         self.last = last

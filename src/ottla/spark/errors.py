@@ -36,11 +36,11 @@ def not_archived(at: TopicPartition, start: int, end: int) -> DataLoss:
 
 
 def made_again(topic: str, at_offsets: str) -> DataLoss:
-    return _lost(f"{topic} was deleted and made again; the offsets {at_offsets} belong to the topic that is gone")
+    return _lost(f"{topic} was deleted and re-created; the offsets {at_offsets} belong to the topic that is gone")
 
 
 def partition_gone(partitions: str) -> DataLoss:
-    return _lost(f"{partitions} were read before and are not there any more")
+    return _lost(f"{partitions} were read before and no longer exist")
 
 
 def ends_before_it_begins(at: TopicPartition, start: int, end: int) -> DataLoss:
@@ -55,4 +55,4 @@ def late_partition(at: TopicPartition, earliest: int) -> DataLoss:
 
 
 def _lost(what: str) -> DataLoss:
-    return DataLoss(f"{what} (failOnDataLoss is true; set it to false to go on with what there is)")
+    return DataLoss(f"{what} (failOnDataLoss is true; set it to false to continue without them)")

@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSource
 
 from ottla.spark.errors import SinkError
 from ottla.spark.kafka_settings import truth
+from ottla.spark.reader.decoded import decoded_schema, decoding
 from ottla.spark.reader.options import parse_source
 from ottla.spark.reader.rows import check_schema, spark_schema
 
@@ -32,7 +33,8 @@ class OttlaDataSource(DataSource):
         return "ottla"
 
     def schema(self) -> StructType:
-        return spark_schema(with_headers=truth("includeHeaders", self.options.get("includeheaders", "false")))
+        records = spark_schema(with_headers=truth("includeHeaders", self.options.get("includeheaders", "false")))
+        return decoded_schema(records, self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from ottla.spark.reader.batch_reader import BatchReader, FilteringBatchReader
@@ -41,12 +43,18 @@ class OttlaDataSource(DataSource):
         # Spark refuses readers that take filters where it pushes none, so only who pushes them gets such a one.
         is_pushing = sys._getframe(1).f_code.co_filename.endswith(_PUSHES_FILTERS)  # noqa: SLF001
         reader = FilteringBatchReader if options.push_filters and is_pushing else BatchReader
-        return reader(options, check_schema(schema))
+        records, decode = decoding(schema, self.options)
+        made = reader(options, check_schema(records))
+        made.decode = decode
+        return made
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         from ottla.spark.reader.stream_reader import StreamReader
 
-        return StreamReader(parse_source(self.options, is_stream=True), check_schema(schema))
+        records, decode = decoding(schema, self.options)
+        made = StreamReader(parse_source(self.options, is_stream=True), check_schema(records))
+        made.decode = decode
+        return made
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
         from ottla.spark.writer.options import parse_sink
@@ -63,5 +71,5 @@ class OttlaDataSource(DataSource):
 
         options = parse_sink(self.options, schema)
         if options.write_id is not None:
-            raise SinkError("writeId is for batch writes; a stream goes on from its checkpoint")
+            raise SinkError("writeId is for batch writes; a stream continues from its checkpoint")
         return StreamWriter(options)

@@ -18,7 +18,7 @@ from ottla.records.control import build_end_marker, read_end_marker
 from ottla.storage.admission import check_keys, check_size, check_timestamp
 from ottla.storage.files import PASSING_ERRORS, storage_errors
 from ottla.storage.flushing import is_flush_due
-from ottla.storage.folder.checkpoints import LEADER_EPOCHS, begin_epoch, write_epochs
+from ottla.storage.folder.checkpoints import LEADER_EPOCHS, begin_epoch, forget_lacking, write_epochs
 from ottla.storage.key_version import use_key_version
 from ottla.storage.segment_files.cold_read import Bounds
 from ottla.storage.segment_files.segment import Segment
@@ -102,6 +102,11 @@ class PartitionLog:
         """Whether a start offset checkpointed now cannot survive, in a power failure, the records to keep."""
         return self.start_offset < self.recovery_point or self.recovery_point >= self.next_offset
 
+    def forget_lack(self) -> None:
+        """No ISR counts on its missing records any more."""
+        self.lacks_records = False
+        forget_lacking(self.folder)
+
     def use_config(self, config: LogConfig) -> None:
         self.config = config
         for segment in self.segments.all:
@@ -109,7 +114,7 @@ class PartitionLog:
         try:
             use_key_version(self)
         except (StorageError, DataDirError) as failed:
-            _logger.error("%s goes on with the key it has: %s", self, failed)
+            _logger.error("%s: could not change the key, using the current one: %s", self, failed)
 
     # Appending
 

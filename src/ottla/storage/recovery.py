@@ -31,6 +31,8 @@ from ottla.storage.folder.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
     BadCheckpoint,
+    is_lacking,
+    note_lacking,
     read_epochs,
     write_epochs,
     write_missing,
@@ -124,7 +126,7 @@ class _Opening:
         # Producer state is replayed at least from here on, because later snapshots may be missing.
         self._doubtful_from: int | None = None
         self._epochs_found: list[tuple[int, int]] = []
-        self._lacks_records = False
+        self._lacks_records = is_lacking(folder)
 
     def open(self, clock: Clock) -> PartitionLog:
         complete_swaps(self._folder)
@@ -170,7 +172,7 @@ class _Opening:
     def _note_missing(self, next_offset: int) -> None:
         """More was synced once: the end of the file was damaged, truncated or replaced since."""
         end = self._known.recovery_point
-        self._lacks_records = True
+        self._lacks_records = note_lacking(self._folder, lacks=True)
         _logger.error("%s: synced records are missing: offsets %d to %d", self._folder.name, next_offset, end - 1)
         with suppress(OSError):
             write_missing(self._folder, next_offset, end)
@@ -273,7 +275,8 @@ class _Opening:
                 if damage.offset >= self._known.recovery_point and not self._known.is_clean:
                     # With an intact batch behind it, it is more than an incomplete last write.
                     later = segment.walk(damage.position, damage.offset, segment.base_offset + MAX_OFFSETS_IN_A_FILE)
-                    self._lacks_records |= any(not isinstance(each, Damage) for each in later)
+                    is_more = any(not isinstance(each, Damage) for each in later)
+                    self._lacks_records |= note_lacking(self._folder, lacks=is_more)
                     break
                 _logger.error("%s: corrupt batch at position %d: %s", segment.path, damage.position, damage.reason)
                 continue
@@ -309,8 +312,9 @@ class _Opening:
 
     def _end_log(self, segments: list[Segment], number: int, checked: _Checked, reason: str) -> None:
         # In this order, and from the end: after an interruption, the next start does the rest.
-        self._lacks_records |= any(segment.size for segment in segments[number + 1 :])
-        self._set_aside(segments[number + 1 :])
+        cut = segments[number + 1 :]
+        self._lacks_records |= note_lacking(self._folder, lacks=any(segment.size for segment in cut))
+        self._set_aside(cut)
         del segments[number + 1 :]
         self._cut(segments[number], checked.end, reason)
 

@@ -82,14 +82,17 @@ def test_a_running_broker_is_recognised_and_its_advertised_address_checked() -> 
             net = NetConfig(host=host, port=int(port), advertised="localhost:1")
             [_, told] = await check_kafka_port(net)
             assert told.judgement is Judgement.NOTE
-            assert told.text == f"net.advertised is localhost:1, and the running broker tells clients {host}:{port}"
+            assert told.text == f"net.advertised is localhost:1, but the running broker advertises {host}:{port}"
 
     asyncio.run(scenario())
 
 
 def test_the_advertised_address_must_resolve_and_match_the_running_brokers() -> None:
     about = ClusterDescription("id", 0, (BrokerAddress(0, "a.example", 9092),))
-    assert judge_configured("a.example:9092", None, None).text == "clients will be told a.example:9092"
-    assert judge_configured("a.example:9092", about, None).text == "clients are told a.example:9092, as it is set"
+    assert judge_configured("a.example:9092", None, None).text == "clients will connect to a.example:9092"
+    assert (
+        judge_configured("a.example:9092", about, None).text
+        == "the running broker advertises a.example:9092, as configured"
+    )
     assert judge_configured("b.example:9092", about, None).judgement is Judgement.NOTE
     assert judge_configured("b.example:9092", about, "Name or service not known").judgement is Judgement.WRONG

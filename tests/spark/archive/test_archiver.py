@@ -169,7 +169,7 @@ def test_a_re_created_topic_is_not_added_to_the_old_archive(source: Source, plac
         admin.delete_topic(source.topic)
         admin.create_topic(source.topic, partitions=2)
     source.write(range(20), partition=0)
-    with pytest.raises(ArchiveError, match="made again"):
+    with pytest.raises(ArchiveError, match="re-created"):
         source.archive(place)
 
 

@@ -110,7 +110,7 @@ def test_all_errors_are_reported_at_once_in_file_order() -> None:
         watermark = "soon"
         [sink.out]
         kind = "parqet"
-        form = "orders"
+        fron = "orders"
     """) == [
         "shop.toml, line 1: brokr: no such key; did you mean broker?",
         "shop.toml, line 3: [source.orders] formt: no such key; did you mean format?",
@@ -120,7 +120,7 @@ def test_all_errors_are_reported_at_once_in_file_order() -> None:
             "shop.toml, line 7: [sink.out] kind: 'parqet' is not one of parquet, delta, iceberg, topic, postgresql, "
             "sqlite, jdbc, console; did you mean parquet?"
         ),
-        "shop.toml, line 8: [sink.out] form: no such key; did you mean from?",
+        "shop.toml, line 8: [sink.out] fron: no such key; did you mean from?",
     ]
 
 

@@ -131,7 +131,7 @@ class Story:
         return int(last or 0)
 
     def live_and_die(self) -> Pipeline:
-        """Drivers are killed at random points; a column is added and one becomes wider in the middle of it all."""
+        """Drivers are killed at random points; a column is added and one becomes wider during the run."""
         chance = random.Random(os.environ.get("SPARK_SEED", "17"))
         self.describe("version int")
         loader = threading.Thread(target=self.load)

@@ -228,7 +228,7 @@ def source(text: str) -> Source:
     [
         (
             'format = "hxe"',
-            "format: 'hxe' is not one of json, csv, avro, debezium, raw, broken, hex; did you mean hex?",
+            "format: 'hxe' is not one of json, csv, avro, protobuf, debezium, raw, broken, hex; did you mean hex?",
         ),
         (
             'format = "broken"',

@@ -100,6 +100,6 @@ class MarkerDelivery:
         if node == self._broker.config.node_id:
             return await write_end_markers(self._broker, producer, marker, places)
         try:
-            return await self._broker.transactions.lines.write_markers(node, producer, marker, places)
+            return await self._broker.transactions.peer_requests.write_markers(node, producer, marker, places)
         except ApiError as unreachable:
             return dict.fromkeys(places, ErrorCode(unreachable.code))

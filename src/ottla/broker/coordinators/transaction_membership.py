@@ -116,7 +116,7 @@ class InTransaction:
         if node is None or node.id == broker.cluster.node_id:
             return dict.fromkeys(places, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         try:
-            return await broker.transactions.lines.membership(
+            return await broker.transactions.peer_requests.membership(
                 node.id, self._transactional_id, producer, places, is_joining=self._is_joining
             )
         except ApiError as unreachable:

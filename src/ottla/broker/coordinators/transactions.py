@@ -57,7 +57,7 @@ class TransactionCoordinator:
         """The last record of an id, while it is not known to be safe."""
 
     @cached_property
-    def lines(self) -> TransactionRequests:
+    def peer_requests(self) -> TransactionRequests:
         """Connections to the other brokers of a cluster."""
         from ottla.broker.peers.transaction_requests import TransactionRequests  # not needed by a standalone broker
 
@@ -128,8 +128,8 @@ class TransactionCoordinator:
         for task in endings:
             task.cancel()
         await asyncio.gather(*endings, return_exceptions=True)
-        if "lines" in self.__dict__:
-            await self.lines.close()
+        if "peer_requests" in self.__dict__:
+            await self.peer_requests.close()
 
     def topic_deleted(self, name: str) -> None:
         if name == TRANSACTION_STATE:

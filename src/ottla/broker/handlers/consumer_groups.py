@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
+from ottla.broker.requests.answers import settled
 from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import AnswerHeartbeat, Caller
@@ -17,7 +17,7 @@ from ottla.wire.messages.consumer_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from ottla.broker.broker import Broker
     from ottla.broker.requests.context import Context
@@ -44,8 +44,8 @@ async def _resolved_first(
             if turns.are_over():
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
-    answer = _heartbeat(broker, request, context)
-    return await answer if isinstance(answer, Coroutine) else answer
+    response: Response = await settled(_heartbeat(broker, request, context))
+    return response
 
 
 def _heartbeat(

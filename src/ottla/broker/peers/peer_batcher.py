@@ -39,28 +39,28 @@ class PeerBatcher(Generic[ItemT, ResultT]):
         self._replication = replication
         self._purpose = purpose
         self._exchange = exchange
-        self._lines: dict[int, _Line[ItemT, ResultT]] = {}
+        self._by_node: dict[int, _PeerQueue[ItemT, ResultT]] = {}
         replication.cluster.listen(self._changed)
 
     def ask(self, node: int, item: ItemT) -> asyncio.Future[ResultT]:
         """Raises NodeUnreachable if there is no response."""
-        line = self._lines.get(node)
-        if line is None:
-            line = self._lines[node] = _Line(self._replication, node, self._purpose, self._exchange)
-        return line.ask(item)
+        queue = self._by_node.get(node)
+        if queue is None:
+            queue = self._by_node[node] = _PeerQueue(self._replication, node, self._purpose, self._exchange)
+        return queue.ask(item)
 
     async def close(self) -> None:
-        lines = list(self._lines.values())
-        self._lines.clear()
-        await asyncio.gather(*(line.close() for line in lines))
+        queues = list(self._by_node.values())
+        self._by_node.clear()
+        await asyncio.gather(*(queue.close() for queue in queues))
 
     def _changed(self, change: ViewChange) -> None:
-        for node in [each for each in self._lines if each not in change.after.brokers]:
+        for node in [each for each in self._by_node if each not in change.after.brokers]:
             # It may stay silent for long, while others take over its partitions.
-            self._lines[node].hang_up()
+            self._by_node[node].hang_up()
 
 
-class _Line(Generic[ItemT, ResultT]):
+class _PeerQueue(Generic[ItemT, ResultT]):
     def __init__(self, replication: Replication, node: int, purpose: str, exchange: Exchange[ItemT, ResultT]) -> None:
         self._node = node
         self._exchange = exchange

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.cluster.election import given_up, without
@@ -135,10 +136,25 @@ class OfflineReplicas:
             replica.open_again()
         except ApiError:
             return  # `failed` was called
+        if self._lacks_what_counts(each):
+            self.log_failed(replica, "records of its log are missing", may_lack_records=True, is_final=False)
+            return
         self._opened[replica.key] = asyncio.get_running_loop().time(), each.attempts
         _logger.warning("%s: replica on broker %d is online again", replica.partition.at, replica.node_id)
         self._remove(replica)
         self._replication.resume(replica)
+
+    def _lacks_what_counts(self, each: _Offline) -> bool:
+        """Whether recovery cut off records of the log while an ISR or an election may still count on them."""
+        log, state = each.replica.partition.log, self._state_of(each.replica)
+        if not log.lacks_records:
+            return False
+        node, brokers = self._replication.node_id, self._replication.cluster.view.brokers
+        if state is not None and len(state.replicas) > 1 and given_up(state, node, brokers) != state:
+            return True
+        with suppress(OSError):
+            log.forget_lack()
+        return False
 
     # Other brokers
 

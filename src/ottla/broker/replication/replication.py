@@ -314,6 +314,13 @@ class Replication:
             and self._is_damaged(replica)
         ]
 
+    def forget_damage(self) -> None:
+        """The ISRs no longer count on the records that local logs lack."""
+        for replica in self.replicas.values():
+            if replica.partition.is_open and replica.partition.log.lacks_records:
+                with suppress(OSError):  # then the replica leaves the ISR once more after the next start
+                    replica.partition.log.forget_lack()
+
     def _is_damaged(self, replica: Replica) -> bool:
         log = replica.partition.log
         return log.lacks_records or log.next_offset < self._high_watermarks.of(replica.partition.at)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_S: Final = 5.0
 _PAUSE_S: Final = 0.05
-_NOBODYS_EPOCH: Final = -1
+_NO_LEADER_EPOCH: Final = -1
 _HERE: Final[Mapping[int, Any]] = {
     apis.INITIALIZE_SHARE_GROUP_STATE.key: state_answers.initialize,
     apis.READ_SHARE_GROUP_STATE.key: state_answers.read,
@@ -61,10 +61,10 @@ class StateQuestions:
     def __init__(self, broker: Broker, replication: Replication) -> None:
         self._broker = broker
         self._replication = replication
-        self._lines = PeerBatcher[Any, Any](replication, "share-state", _ask_all)
+        self._batcher = PeerBatcher[Any, Any](replication, "share-state", _ask_all)
 
     async def close(self) -> None:
-        await self._lines.close()
+        await self._batcher.close()
 
     async def initialize(self, key: StateKey, state_epoch: int, start: int) -> None:
         part = initializing.PartitionData(partition=key.partition, state_epoch=state_epoch, start_offset=start)
@@ -97,7 +97,7 @@ class StateQuestions:
         await self._ask(key, deleting.DeleteShareGroupStateRequest(group_id=key.group_id, topics=(topic,)))
 
     async def summary(self, key: StateKey) -> summing.PartitionResult:
-        part = summing.PartitionData(partition=key.partition, leader_epoch=_NOBODYS_EPOCH)
+        part = summing.PartitionData(partition=key.partition, leader_epoch=_NO_LEADER_EPOCH)
         topic = summing.ReadShareGroupStateSummaryTopic(topic_id=key.topic_id, partitions=(part,))
         request = summing.ReadShareGroupStateSummaryRequest(group_id=key.group_id, topics=(topic,))
         return await self._ask(key, request)  # type: ignore[no-any-return]  # as above
@@ -124,7 +124,7 @@ class StateQuestions:
             raise LeaderNotAvailable(f"{state_name(key)} has no coordinator")
         if found.id == self._replication.node_id:
             return await _HERE[request.API.key](self._broker, request)
-        return await self._lines.ask(found.id, request)
+        return await self._batcher.ask(found.id, request)
 
 
 async def _ask_all(connection: Connection, requests: Sequence[Any]) -> Sequence[Any]:

@@ -86,13 +86,15 @@ def judge_configured(advertised: str, about: ClusterDescription | None, resoluti
     """Compare `net.advertised` with the running broker's advertised address, and resolve its name."""
     if resolution is not None:
         fix = "set net.advertised to a name or an address that clients can find"
-        return wrong("advertised", f"net.advertised is {advertised}, whose host is not found: {resolution}", fix)
+        return wrong(
+            "advertised", f"net.advertised is {advertised}, and its host name cannot be resolved: {resolution}", fix
+        )
     if about is None:
-        return ok("advertised", f"clients will be told {advertised}")
+        return ok("advertised", f"clients will connect to {advertised}")
     told = [str(each.address) for each in about.brokers]
     if advertised in told:
-        return ok("advertised", f"clients are told {advertised}, as it is set")
-    text = f"net.advertised is {advertised}, and the running broker tells clients {', '.join(told)}"
+        return ok("advertised", f"the running broker advertises {advertised}, as configured")
+    text = f"net.advertised is {advertised}, but the running broker advertises {', '.join(told)}"
     return note("advertised", text, "restart the broker with this configuration")
 
 

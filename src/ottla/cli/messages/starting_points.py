@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
+from msgspec import Struct
 
 from ottla.cli.messages.lines import milliseconds
 from ottla.core.errors import ConfigError
@@ -16,30 +16,25 @@ if TYPE_CHECKING:
     from ottla.client.consumer.consumer import Consumer
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
+class Beginning(Struct, frozen=True):
     """The earliest message."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """New messages only."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtOffset:
+class AtOffset(Struct, frozen=True):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LastFew:
+class LastFew(Struct, frozen=True):
     """This many messages of each partition."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(Struct, frozen=True):
     timestamp_ms: int
 
 

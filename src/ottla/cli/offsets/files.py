@@ -34,7 +34,7 @@ def from_lines(lines: Iterable[str], name: str) -> dict[TopicPartition, int]:
             raise ConfigError(f"{name}, line {reader.line_num}: {where} is there twice")
         found[where] = offset
     if not found:
-        raise ConfigError(f"{name} holds no offsets; expected lines such as orders,0,42")
+        raise ConfigError(f"{name} has no offsets; expected lines such as orders,0,42")
     return found
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ottla.cli.messages.starting_points import AtOffset, AtTime, Beginning, End, LastFew, StartingPoint
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 MOVE_COLUMNS: Final = ("topic", "partition", "committed", "new", "change", "lag", "note")
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The offsets that a partition holds: from the first up to, and without, the end."""
 
     first: int
@@ -26,15 +26,13 @@ class Bounds:
         return min(max(offset, self.first), self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """Shift by this number of messages; backwards if negative."""
 
     by: int
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A change of a group's offset in a partition; `None` without a committed offset."""
 
     where: TopicPartition

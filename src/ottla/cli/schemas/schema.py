@@ -205,7 +205,7 @@ Examples:
 )
 @click.argument("subject")
 @click.argument("version", required=False)
-@click.option("--permanent", is_flag=True, help="Delete for good what is soft-deleted.")
+@click.option("--permanent", is_flag=True, help="Permanently delete soft-deleted versions.")
 @with_yes_option
 @with_registry_options
 def delete(subject: str, version: str | None, permanent: bool, yes: bool, registry: RegistryConnection) -> None:  # noqa: FBT001

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ottla.cli.tables import counted
 from ottla.core.ids import TopicId, TopicPartition
@@ -71,8 +72,7 @@ def config_rows(entries: Iterable[ConfigEntry], *, include_defaults: bool) -> li
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedTopic:
+class DescribedTopic(Struct, frozen=True):
     view: TopicView
     bounds: Mapping[TopicPartition, Bounds]
     configs: Mapping[str, ConfigEntry]

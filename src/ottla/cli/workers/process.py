@@ -33,7 +33,7 @@ class Worker:
     def __init__(self, number: int, configs: Configs, logged: Logging, bound: list[list[int]], keeper: Keeper) -> None:
         self.number = number
         self.facts: dict[str, Any] = {}
-        """What it told when it was ready."""
+        """The addresses that it reported when ready."""
         self._configs = configs
         self._logged = logged
         self._bound = bound

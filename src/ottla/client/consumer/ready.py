@@ -70,7 +70,12 @@ class ReadyQueues:
 
 
 def failed(queue: PartitionQueue, error: Exception) -> ClientError:
-    """The error for a record that cannot be delivered; its partition stays there until a seek."""
+    """The error for a record that cannot be delivered; its partition stays there until a seek.
+
+    After an error that is retriable, as of a schema registry that is away, the next call tries again.
+    """
+    if getattr(error, "is_retriable", False):
+        return SerializationFailed(f"{queue.at} at offset {queue.position}: {error}; the next call tries again")
     queue.fail()
     about = f"{queue.at} at offset {queue.position}"
     if isinstance(error, ApiError):

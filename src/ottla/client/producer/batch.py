@@ -111,7 +111,7 @@ class Batch:
     @property
     def _records(self) -> BatchBuilder:
         if self._builder is None:
-            raise RuntimeError("a batch that is done holds no records")
+            raise RuntimeError("a finished batch holds no records")
         return self._builder
 
     def encode(self, identity: Identity) -> bytearray:

@@ -12,7 +12,7 @@ from ottla.groups.consumer import describing
 from ottla.groups.consumer.conversion import records_of_upgrade
 from ottla.groups.consumer.current import JOINING
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import check, invalid_pattern
+from ottla.groups.consumer.heartbeat import Beat, check, invalid_pattern
 from ottla.groups.consumer.refusing import refuse_heartbeat
 from ottla.groups.refusals import Refused
 from ottla.groups.states import State
@@ -48,7 +48,7 @@ class ConsumerGroups:
             self._resolve(request)
             group = self._table.get(request.group_id)
             if isinstance(group, ConsumerGroup):
-                actions = group.heartbeat(request, caller, now_ms, may_see)
+                actions = Beat(group, request, caller, now_ms, may_see).handle()
                 if len(actions) > 1:  # otherwise only a deadline was extended
                     self._table.settle(group)
                 return actions
@@ -103,7 +103,7 @@ class ConsumerGroups:
         for record in before:
             group.replay(*record)
         group.start(now_ms)
-        actions = group.heartbeat(request, caller, now_ms, may_see)
+        actions = Beat(group, request, caller, now_ms, may_see).handle()
         joined = [record for action in actions if isinstance(action, PersistRecords) for record in action.records]
         tombstone = Persist(request.group_id, None) if classic is not None and classic.is_stored else None
         persist = PersistRecords(request.group_id, (*before, *joined), becomes=group, classic=tombstone)

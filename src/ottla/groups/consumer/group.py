@@ -9,7 +9,6 @@ from ottla.groups.actions import MemberExpired, PersistRecords
 from ottla.groups.consumer.classic_members import ClassicMembers
 from ottla.groups.consumer.conversion import can_be_classic, downgraded
 from ottla.groups.consumer.current import MemberState
-from ottla.groups.consumer.heartbeat import Beat
 from ottla.groups.consumer.records import Record
 from ottla.groups.consumer.state import GroupState
 from ottla.groups.consumer.update import Update
@@ -20,15 +19,14 @@ from ottla.groups.subscription import CONSUMER_PROTOCOL
 from ottla.wire.messages.list_groups import ListedGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ottla.groups.actions import Action, Caller, Token
+    from ottla.groups.actions import Action, Token
     from ottla.groups.consumer.current import Current
     from ottla.groups.consumer.environment import Environment, Timing
     from ottla.groups.consumer.formats import Key, Value
     from ottla.groups.formats import OffsetCommitValue
     from ottla.groups.states import State
-    from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 GROUP_TYPE: Final = "consumer"
 _FIRST_COMMIT_WITH_EPOCH: Final = 9
@@ -115,16 +113,6 @@ class ConsumerGroup:
         )
 
     # ── Requests ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    def heartbeat(
-        self,
-        request: ConsumerGroupHeartbeatRequest,
-        caller: Caller,
-        now_ms: int,
-        may_see: Callable[[str], bool] = lambda _: True,
-    ) -> list[Action]:
-        """Raises Refused."""
-        return Beat(self, request, caller, now_ms, may_see).handle()
 
     def check_commit(self, member_id: str, _instance_id: str | None, epoch: int, version: int) -> ErrorCode:
         """Whether the sender may commit offsets, at least of some partitions."""

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _FETCH_BYTES: Final = 4 << 20
 _STRETCH_BYTES: Final = 128 << 20
-"""Of a partition so much is held in memory before it is published."""
+"""Bytes of a partition held in memory before they are published."""
 _ALL_BYTES: Final = 384 << 20
-"""And so much of all partitions."""
+"""The same for all partitions together."""
 _WAIT_MS: Final = 100
 _PATIENCE_S: Final = 120.0
 

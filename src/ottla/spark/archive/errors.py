@@ -21,7 +21,7 @@ class ArchiveInUse(ArchiveError):
 def gap(at: TopicPartition, archived: int, earliest: int) -> ArchiveError:
     return ArchiveError(
         f"{at}: the archive ends at offset {archived} and the topic now begins at {earliest}; "
-        f"{archived} to {earliest - 1} are gone (--allow-gaps goes on with what there is)"
+        f"{archived} to {earliest - 1} are gone (use --allow-gaps to continue without them)"
     )
 
 
@@ -30,4 +30,4 @@ def shorter(at: TopicPartition, archived: int, latest: int) -> ArchiveError:
 
 
 def another_topic(topic: str, where: str) -> ArchiveError:
-    return ArchiveError(f"{topic} was deleted and made again; {where} holds the topic that is gone, use another place")
+    return ArchiveError(f"{topic} was deleted and re-created; {where} holds the topic that is gone, use another place")

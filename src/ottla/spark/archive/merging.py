@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TOGETHER: Final = 8
 LARGE_BYTES: Final = 64 << 20
-"""What is as large as this is left as it is."""
+"""Ranges of this size are not merged."""
 _MOST_BYTES: Final = 256 << 20
 _TIERS: Final = (1 << 20, 8 << 20, LARGE_BYTES)
 

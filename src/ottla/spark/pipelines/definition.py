@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 META_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
-"""What every parsed row has beside its own columns. Columns that begin so never reach a sink."""
+"""Internal columns of every parsed row. Columns with this prefix never reach a sink."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,3 +109,14 @@ def _reads_as(text: str, kind: str) -> bool:
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+class FramedFault:
+    """Of a value after the id of a schema registry."""
+
+    def __init__(self, fault: JsonFault) -> None:
+        self._fault = fault
+
+    def __call__(self, value: bytes | None, nulls: Sequence[str]) -> str:
+        frame = {b"\0": 5, b"\1": 17}.get(bytes(value[:1]), 0) if value else 0
+        return self._fault(None if value is None else value[frame:], nulls)

@@ -30,7 +30,7 @@ def with_schemas(pipeline: Pipeline, state: StateFolder) -> Pipeline:
     check_topics(pipeline)
 
     def settled(source: Source) -> Source:
-        if source.schema is None and source.name in pinned:
+        if source.schema is None and source.name in pinned and source.format.is_pinned:
             return replace(source, schema=pinned[source.name])
         return with_schema(source, kafka)
 
@@ -40,12 +40,21 @@ def with_schemas(pipeline: Pipeline, state: StateFolder) -> Pipeline:
     return replace(pipeline, sources=sources)
 
 
+def with_newer_schemas(pipeline: Pipeline) -> Pipeline:
+    """The pipeline with the schemas that its registries have now."""
+    sources = {}
+    for name, source in pipeline.sources.items():
+        found = None if source.format.is_pinned else source.format.found_schema(source)
+        sources[name] = source if found is None else replace(source, schema=found)
+    return pipeline if sources == pipeline.sources else replace(pipeline, sources=sources)
+
+
 def pin_schemas(asked: Pipeline, settled: Pipeline, state: StateFolder) -> None:
     """Save inferred schemas for later runs."""
     found = {
         name: source.schema
         for name, source in settled.sources.items()
-        if source.schema is not None and asked.sources[name].schema is None
+        if source.schema is not None and asked.sources[name].schema is None and source.format.is_pinned
     }
     if found:
         state.pin_schemas(found)

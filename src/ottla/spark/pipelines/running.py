@@ -17,7 +17,7 @@ from ottla.spark.pipelines.frames import dead_letters_query, query_name
 from ottla.spark.pipelines.lag_clock import LagClock
 from ottla.spark.pipelines.lags import group_lags
 from ottla.spark.pipelines.letters.courier import Courier
-from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
+from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_newer_schemas, with_schemas
 from ottla.spark.pipelines.progress import ends, line, new_reports, rows_read, with_progress
 from ottla.spark.pipelines.queries import carriers, check_upgrade, keep_fingerprints, planned_queries
 from ottla.spark.pipelines.refreshing import Refresher, content_mark
@@ -42,7 +42,7 @@ _INITIALIZING_S: Final = 10.0
 _LONGEST_PAUSE_S: Final = 8.0
 """Before a query is started again; shorter than the silence after which a pipeline counts as lost."""
 _END_OF_BATCH_S: Final = 60.0
-"""A micro-batch may take so long to its end when the pipeline is to stop; then it is broken off, and repeated later."""
+"""How long a stopping pipeline waits for its micro-batch; after that it is interrupted, and repeated later."""
 
 
 class PipelineFailed(OttlaError):
@@ -54,13 +54,13 @@ class RunOptions:
     available_now: bool = False
     """End once all that there is now has been read."""
     every_ms: int | None = None
-    """Instead of what the file says."""
+    """Overrides the file."""
     restarts: int = 5
-    """How often a query that fails is started again, without having done anything in between."""
+    """How often a failing query is restarted without progress in between."""
     say: Callable[[str], None] = lambda _: None
     """Told each line of progress."""
     is_over: Callable[[], bool] = lambda: False
-    """Asked again and again whether to stop."""
+    """Polled to find out whether to stop."""
 
 
 def run_pipeline(spark: SparkSession, asked: Pipeline, options: RunOptions) -> PipelineStatus:
@@ -207,7 +207,22 @@ class _Run:
             self._options.say(f"{reason}; restarting it")
             self._count_restart(query.name)
             time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
-            self._start_query(query)
+            self._start_query(self._with_newer_schemas(query))
+
+    def _with_newer_schemas(self, failed: Query) -> Query:
+        """The query with the columns that registries have now, if its sink's evolution accepts them."""
+        pipeline = with_newer_schemas(self._pipeline)
+        if pipeline is self._pipeline:
+            return failed
+        planned = planned_queries(self._spark, pipeline)
+        for name, changes in check_upgrade(pipeline, planned, self._state).items():
+            for change in changes:
+                self._options.say(f"{name}: {change}")
+        keep_fingerprints(planned, self._state)
+        self._pipeline = pipeline
+        renewed = {each.name: each for each in planned}
+        self._planned = [renewed[failed.name] if each.name == failed.name else each for each in self._planned]
+        return renewed[failed.name]
 
     def _check_courier(self) -> None:
         failure = self._courier.failure

@@ -53,11 +53,13 @@ async def _is_behind(consumer: object, ends: Mapping[TopicPartition, int]) -> bo
 
 
 def with_schema(source: Source, kafka: Mapping[str, str]) -> Source:
-    """The source with a schema that fits its first records, if it has none."""
+    """The source with the schema that its format finds, or that fits its first records, if it has none."""
     if source.schema is not None or not source.format.has_schema:
         return source
-    values = [record.value for record in first_records(kafka, source.topics, source.sample)]
     try:
+        if (found := source.format.found_schema(source)) is not None:
+            return replace(source, schema=found)
+        values = [record.value for record in first_records(kafka, source.topics, source.sample)]
         return replace(source, schema=source.format.infer(values, source.sample))
     except ConfigError as wrong:
         raise ConfigError(f"[source.{source.name}] schema: {wrong}") from None

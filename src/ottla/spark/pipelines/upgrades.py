@@ -81,9 +81,9 @@ def _state_reason(before: Sequence[str], now: Sequence[str]) -> str | None:
     if before == now:
         return None
     if not before:
-        return f"steps that remember were added ({_operators(now)}), and of what was read so far they know nothing"
+        return f"steps that remember were added ({_operators(now)}), and their state lacks the records read so far"
     if not now:
-        return f"steps that remember were taken away ({_operators(before)}), and what they hold would be lost"
+        return f"steps that remember were taken away ({_operators(before)}), and their state would be lost"
     if _operators(before) != _operators(now):
         return f"what remembers was {_operators(before)}, and is {_operators(now)} now"
     changed = next((one, other) for one, other in zip(before, now, strict=True) if one != other)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from ottla.spark.pipelines.changes.rules import DELETE
+from ottla.spark.pipelines.ddl import quoted
 from ottla.spark.pipelines.preparing import kafka_of
 from ottla.spark.pipelines.refused_rows import RefusedRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from ottla.spark.pipelines.definition import Pipeline
@@ -51,16 +52,31 @@ class EachBatch:
 
 def as_records(frame: DataFrame, sink: TopicSink) -> DataFrame:
     """Rows as records of a topic."""
+    shown = [column for column in frame.columns if not column.startswith("_")]
+    row = F.struct(*(quoted(column) for column in shown))
     if sink.value is not None:
         value = F.col(sink.value)
+    elif sink.registry:
+        value = _registered(frame.select(*(quoted(column) for column in shown)), row, sink)
     else:
-        value = F.to_json(F.struct(*(f"`{column}`" for column in frame.columns if not column.startswith("_"))))
+        value = F.to_json(row)
     if DELETE in frame.columns:
         value = F.when(~F.col(DELETE), value)
     chosen = [value.alias("value")]
     if sink.key:
         chosen.append(F.col(sink.key[0]).cast("string").alias("key"))
     return frame.select(*chosen)
+
+
+def _registered(rows: DataFrame, row: Column, sink: TopicSink) -> Column:
+    from ottla.schema.registry import Registry
+    from ottla.spark.registry.encoding import RowEncoder
+    from ottla.spark.registry.functions import encoded
+    from ottla.spark.registry.spark_types import columns_in_struct
+
+    subject = sink.subject or f"{sink.topic}-value"
+    columns = columns_in_struct(rows.schema)
+    return encoded(row, RowEncoder(Registry(sink.registry), sink.format, subject, columns, sink.register))
 
 
 def stream_writer(frame: DataFrame, sink: Sink, pipeline: Pipeline) -> DataStreamWriter:

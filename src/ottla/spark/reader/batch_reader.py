@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
+    from ottla.spark.reader.decoded import DecodedValues
     from ottla.spark.reader.options import SourceOptions
     from ottla.spark.reader.topic_layout import Cluster
 
@@ -45,6 +46,8 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._schema = schema
         self._wanted = Wanted()
+        self.decode: DecodedValues | None = None
+        """Of values with schema ids."""
 
     def partitions(self) -> list[InputPartition]:
         if self._options.path is not None:
@@ -52,6 +55,10 @@ class BatchReader(DataSourceReader):
         return [RangePartition(each) for each in self._ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        records = self._records(partition)
+        return records if self.decode is None else self.decode(records)
+
+    def _records(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # If there is nothing to read, Spark plans a task with its default partition, which reads nothing.
         if isinstance(partition, RangePartition):
             yield from read_ranges(partition.ranges, self._options, self._schema)

@@ -23,7 +23,7 @@ class Following:
         self._first_offsets: Offsets = {}
         """Of partitions that came later than the query."""
         self._begun_anew: dict[TopicPartition, tuple[int, int]] = {}
-        """Of partitions whose topic was made again: how far the query was in the old one, and where the new begins."""
+        """Partitions of re-created topics: the query's offset in the old one, and the start of the new one."""
         self.known: Partitions = {}
 
     def look(self, done: Offsets) -> Partitions:

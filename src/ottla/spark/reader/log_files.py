@@ -126,9 +126,7 @@ def _refuse_damage(block: bytes, segment: SegmentFile, position: int) -> None:
     except CorruptMessage:
         return
     if count_intact(block[size:], 0)[0]:
-        raise CorruptMessage(
-            f"{segment.path}: the batch at position {position} is damaged, and those behind it are not"
-        )
+        raise CorruptMessage(f"{segment.path}: the batch at position {position} is damaged, and later ones are intact")
 
 
 def _last_known(fd: int, segment: SegmentFile) -> tuple[int, int]:

@@ -28,7 +28,7 @@ class OffsetRange:
     start: int
     end: int
     topic_id: bytes = b""
-    """Whose offsets these are: a topic made again under the same name has another."""
+    """The topic id: a re-created topic has another."""
     files: tuple[str, ...] = ()
     """The files of an archive that hold it; none if it is to be read from the broker."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from ottla.spark.reader.decoded import DecodedValues
     from ottla.spark.reader.offsets import Offsets, OffsetTree
     from ottla.spark.reader.options import SourceOptions
 
@@ -38,6 +39,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._planner: _Planner | None = None
+        self.decode: DecodedValues | None = None
+        """Of values with schema ids."""
 
     @property
     def _planning(self) -> _Planner:
@@ -70,7 +73,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, RangePartition):
-            yield from read_ranges(partition.ranges, self._options, self._schema)
+            records = read_ranges(partition.ranges, self._options, self._schema)
+            yield from records if self.decode is None else self.decode(records)
 
 
 class _Planner:

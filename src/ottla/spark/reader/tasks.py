@@ -32,7 +32,7 @@ _BUFFERS: Final = 2
 _WAIT_MS: Final = 100
 """How long to wait for records before looking whether there are none to come."""
 _PATIENCE_S: Final = 2.0
-"""After so long without a record, ask whether the partition still reaches as far."""
+"""After this time without a record, check whether the partition still has these offsets."""
 
 
 def read_ranges(ranges: Iterable[OffsetRange], options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -68,7 +68,7 @@ def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) 
 
 
 async def _begin(client: Client, wanted: OffsetRange, options: SourceOptions) -> Consumer[bytes, bytes] | None:
-    """A consumer that reads the range from its start; None if its topic was made again."""
+    """A consumer that reads the range from its start; None if its topic was re-created."""
     await client.router.refresh([wanted.at.topic])
     known = client.router.view.topics.get(wanted.at.topic)
     if known is not None and known.topic_id != wanted.topic_id:

@@ -53,7 +53,7 @@ class ProgressListener(StreamingQueryListener):
                     group = options.get("kafka.group.id") or progress.name or f"spark-{query_id}"
                     self._tell((query_id, index), group, options, json.loads(end))
         except (OttlaError, ValueError) as failed:
-            _log.warning("query %s goes on, and no group is told how far it is: %s", progress.name or query_id, failed)
+            _log.warning("query %s: its progress is not committed to a group: %s", progress.name or query_id, failed)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing has changed."""

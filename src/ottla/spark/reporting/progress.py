@@ -30,7 +30,7 @@ class GroupProgress:
         try:
             outcomes = self._link.call(self._link.client.admin.alter_group_offsets(self._group, offsets))
         except ClientError as failed:
-            _log.warning("group %s is not told how far the query is: %s", self._group, failed)
+            _log.warning("could not commit the query's progress to group %s: %s", self._group, failed)
             return
         for refused in outcomes.values():
             if refused is not None:

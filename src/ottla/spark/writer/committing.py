@@ -82,7 +82,7 @@ class Commit:
         if prepared and before.task_count != task_count:
             raise SinkError(
                 f"micro-batch {batch} was written in part by {before.task_count} tasks and is repeated by "
-                f"{task_count}, so that it cannot be told which rows are missing; repeat it with as many tasks"
+                f"{task_count}, so the missing rows are unknown; repeat it with the same number of tasks"
             )
         anew = {each.task for each in prepared}
         kept = [each for each in before.prepared if each.task not in anew]
@@ -100,7 +100,7 @@ class Commit:
             decided = () if decision is None else decision.prepared
             await self.abort_all([each for each in prepared if each not in decided])
         except ClientError as failed:
-            _log.warning("the transactions of micro-batch %d are left to themselves: %s", batch, failed)
+            _log.warning("could not abort the transactions of micro-batch %d; they will time out: %s", batch, failed)
 
     async def roll_back_rest(self) -> None:
         """Abort what is still open of this write once it is committed: transactions of tasks that were not repeated."""

@@ -33,7 +33,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 class _Part(msgspec.Struct, frozen=True):
     decision: Decision
-    """With a part of what was prepared."""
+    """With a part of the prepared transactions."""
     further_groups: int = 0
 
     @property

@@ -156,7 +156,7 @@ class Lookout:
         epoch = self._attempt.epoch_after(self._earlier.highest_epoch)
         if epoch is None:
             where = f"micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}"
-            raise SinkError(f"task {self._attempt.task} of {where} was begun too often to be told apart once more")
+            raise SinkError(f"task {self._attempt.task} of {where} was started too often to be distinguished again")
         return epoch
 
 

@@ -29,7 +29,7 @@ _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
 }
 _SMALLEST_BATCH_BYTES: Final = 1024
 _LONGEST_TRANSACTION_MS: Final = "900000"
-"""What brokers allow if they are not told otherwise."""
+"""The brokers' default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ ABORTED: Final = "aborted-transactions-checkpoint"
 """Specific to Ottla; Kafka ignores it."""
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 MISSING: Final = "missing-records"
+LACKING: Final = "lacks-records"
 PARTITION_METADATA: Final = "partition.metadata"
 
 _VERSION: Final = "0"
@@ -158,3 +160,19 @@ def read_missing(folder: Path) -> tuple[int, int] | None:
         return int(first), int(end)
     except (FileNotFoundError, ValueError):
         return None
+
+
+def note_lacking(folder: Path, *, lacks: bool) -> bool:
+    """Record, before a log is cut, that it lacks records: until no ISR counts on it. Returns `lacks`."""
+    if lacks:
+        with suppress(OSError):  # a full disk must not keep the log from being opened
+            replace_file(folder / LACKING, b"")
+    return lacks
+
+
+def is_lacking(folder: Path) -> bool:
+    return (folder / LACKING).exists()
+
+
+def forget_lacking(folder: Path) -> None:
+    (folder / LACKING).unlink(missing_ok=True)

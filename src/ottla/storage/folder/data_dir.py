@@ -130,7 +130,7 @@ class DataDir:
                 try:
                     topic_id = checkpoints.read_topic_id(folder)
                 except OSError as failed:
-                    _logger.error("%s is left out: its topic id could not be read: %s", folder, failed)
+                    _logger.error("%s: partition is not loaded: could not read its topic id: %s", folder, failed)
                     continue
                 yield at, topic_id
 

@@ -45,6 +45,15 @@ class SourceFormat(msgspec.Struct, frozen=True, kw_only=True, tag_field="format"
         """The columns of a schema and their types, in Spark's words; None if they are not known yet."""
         return None if schema is None else columns(schema)
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a schema that was found is kept for later runs."""
+        return True
+
+    def found_schema(self, source: Source) -> str | None:  # noqa: ARG002 - for subclasses
+        """A schema from elsewhere than the records; None if they show it."""
+        return None
+
     def infer(self, values: Sequence[bytes | None], sample: int) -> str:  # noqa: ARG002 - for subclasses
         """A schema that fits the first values."""
         raise ConfigError(f"no schema can be inferred from {self.name}; write one")

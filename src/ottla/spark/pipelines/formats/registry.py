@@ -16,6 +16,7 @@ FORMATS: Final = Plugins(
         "json": f"{_HERE}.json_records:JsonFormat",
         "csv": f"{_HERE}.csv_records:CsvFormat",
         "avro": f"{_HERE}.avro_records:AvroFormat",
+        "protobuf": f"{_HERE}.protobuf_records:ProtobufFormat",
         "debezium": f"{_HERE}.debezium_records:DebeziumFormat",
         "raw": f"{_HERE}.raw_records:RawFormat",
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ottla.spark.pipelines.changes.rules import ChangeRule
 from ottla.spark.pipelines.sinks.sink import Sink
@@ -24,8 +24,19 @@ class TopicSink(Sink, frozen=True, kw_only=True, tag="topic"):
     """The column of the record's value; None for all columns as JSON."""
     delete_when: str | None = None
     """An SQL condition: rows for which it holds become records without a value."""
+    format: Literal["json", "avro", "protobuf"] = "json"
+    """With registry: how all columns are written."""
+    registry: str = ""
+    """URL of a schema registry: values have the id of their schema."""
+    subject: str = ""
+    """Of the schema; by default TOPIC-value."""
+    register: bool = True
+    """Register the schema of the columns; otherwise rows are written with the latest version of the subject."""
 
-    summary: ClassVar[str] = "records: the column `value`, or all columns as JSON; without a value for rows that delete"
+    summary: ClassVar[str] = (
+        "records: the column `value`, or all columns as JSON, or by a registered schema; "
+        "without a value for rows that delete"
+    )
     example: ClassVar[tuple[str, ...]] = (
         'topic = "{name}-copy"',
         '# key = "{first}"               # the column that becomes the record\'s key',
@@ -44,6 +55,14 @@ class TopicSink(Sink, frozen=True, kw_only=True, tag="topic"):
         return ChangeRule(key=self.key, delete_when=self.delete_when)
 
     def check(self, fields: Fields) -> None:
+        if not self.registry:
+            for key in ("format", "subject", "register"):
+                if fields.has(key):
+                    fields.wrong(key, "needs registry")
+        elif self.value is not None:
+            fields.wrong("value", "cannot be used with registry, which writes all columns")
+        if self.registry and self.format == "protobuf" and self.register:
+            fields.wrong("register", "must be false for protobuf: columns have no field numbers; register a schema")
         if len(self.key) > 1:
             fields.wrong("key", "a record has one key; name one column")
         if fields.has("delete_when") and not self.key:

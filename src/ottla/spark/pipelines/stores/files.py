@@ -28,7 +28,7 @@ class FileInfo(NamedTuple):
 class Content(NamedTuple):
     data: bytes
     version: str | None
-    """By which a store knows whether it was replaced since."""
+    """Used by a store to detect replacement."""
 
 
 class Files(Protocol):

@@ -8,7 +8,7 @@ from typing import Final
 _CODE: Final = re.compile(r"<Code>(?P<code>[^<]+)</Code>(?:\s*<Message>(?P<said>[^<]*))?")
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3} [A-Za-z ]+)")
 _MACHINE_ROLES: Final = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
-"""Asked for credentials once nothing else has any."""
+"""The last source of credentials."""
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound")
 _CREDENTIALS: Final = (
     "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredToken", "InvalidToken",

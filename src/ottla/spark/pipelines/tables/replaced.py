@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 READERS_S: Final = 300.0
-"""However fast versions follow each other, a query that reads one of them is given so long."""
+"""Minimum time for queries of an old version, however fast versions follow each other."""
 
 
 class _Version(NamedTuple):

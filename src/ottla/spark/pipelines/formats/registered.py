@@ -1,0 +1,79 @@
+"""Formats whose records may have the id of a registered schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from ottla.spark.pipelines.ddl import quoted
+from ottla.spark.pipelines.evolution.types import Array, Map, Struct, shown
+from ottla.spark.pipelines.formats.format import SourceFormat
+
+if TYPE_CHECKING:
+    from ottla.spark.pipelines.definition import Source
+    from ottla.spark.pipelines.evolution.types import Type
+    from ottla.spark.pipelines.fields import Fields
+    from ottla.spark.pipelines.formats.parser import Parser
+    from ottla.spark.registry.schemas import Settled
+
+
+class RegisteredFormat(SourceFormat, frozen=True, kw_only=True):
+    registry: str = ""
+    """URL of a schema registry, with user:password@ if it needs a login: records are read by the id in each."""
+    subject: str = ""
+    """Its latest version has the columns; by default TOPIC-value."""
+    new_fields: Literal["follow", "ignore"] = "follow"
+    """A record of a newer version with more fields: follow starts the query again with the new columns."""
+
+    def check(self, source: Source, fields: Fields) -> None:
+        if not self.registry:
+            for key in ("subject", "new_fields"):
+                if fields.has(key):
+                    fields.wrong(key, "needs registry")
+            return
+        if source.schema is not None:
+            fields.wrong("schema", "comes from the registry; leave it out")
+        if len(source.topics) > 1 and not self.subject:
+            fields.wrong("registry", "several topics need subject, whose latest version has the columns")
+
+    @property
+    def is_pinned(self) -> bool:
+        return not self.registry
+
+    def found_schema(self, source: Source) -> str | None:
+        if not self.registry:
+            return None
+        from ottla.schema.registry import Registry
+        from ottla.spark.registry.schemas import settle
+
+        subject = self.subject or f"{source.topics[0]}-value"
+        return settle(Registry(self.registry), subject, self.name.upper()).text()
+
+    def columns(self, schema: str | None) -> dict[str, str] | None:
+        if schema is None or not self.registry:
+            return super().columns(schema)
+        return {each.name: shown(each.type) for each in self.settled(schema).columns.fields}
+
+    def settled(self, schema: str) -> Settled:
+        from ottla.spark.registry.schemas import Settled
+
+        return Settled.parse(schema)
+
+    def ddl(self, schema: str) -> str:
+        columns = self.settled(schema).columns.fields
+        return ", ".join(f"{quoted(each.name)} {_ddl_type(each.type)}" for each in columns)
+
+    def parser(self, source: Source) -> Parser:
+        from ottla.spark.pipelines.formats.registered_parser import RegisteredParser
+
+        return RegisteredParser(source, self)
+
+
+def _ddl_type(kind: Type) -> str:
+    """With quoted names: those of JSON may be anything."""
+    if isinstance(kind, Struct):
+        return "struct<" + ",".join(f"{quoted(each.name)}:{_ddl_type(each.type)}" for each in kind.fields) + ">"
+    if isinstance(kind, Array):
+        return f"array<{_ddl_type(kind.element)}>"
+    if isinstance(kind, Map):
+        return f"map<{_ddl_type(kind.key)},{_ddl_type(kind.value)}>"
+    return kind
