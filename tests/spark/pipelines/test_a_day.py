@@ -60,7 +60,7 @@ mode = "update"
 
 
 class Day:
-    """A folder, a broker, and the commands that somebody types."""
+    """A folder, a broker, and the commands of its user."""
 
     def __init__(self, folder: Path, servers: str) -> None:
         self.folder = folder
