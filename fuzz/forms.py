@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
 UNCOMPILED_IS_ENOUGH: Final = "OTTLA_TEST_UNCOMPILED"
-"""Set in the environment to go on where there is no compiled codec, with the uncompiled one alone."""
+"""Set in the environment to allow running with only the uncompiled codec."""
 
 _NAME: Final = "ottla_uncompiled"
 _FOLDER: Final = Path(ottla.records.__file__).parent

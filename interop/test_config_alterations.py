@@ -146,7 +146,7 @@ def test_a_change_of_a_topics_configs_gets_kafkas_code(bootstrap: str, operation
     assert ours(operations) == theirs(bootstrap, operations)
 
 
-def test_an_operation_that_does_not_exist_is_no_error_of_the_broker(bootstrap: str) -> None:
+def test_an_unknown_operation_is_not_an_internal_error(bootstrap: str) -> None:
     unknown = [(7, "retention.ms", "5")]
 
     assert (ours(unknown), theirs(bootstrap, unknown)) == (MALFORMED, ErrorCode.UNKNOWN_SERVER_ERROR)

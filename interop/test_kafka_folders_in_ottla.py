@@ -107,7 +107,7 @@ def test_kafkas_aborted_transactions_are_known(folder: KafkaFolder) -> None:
     assert aborted == sorted(aborted, key=lambda txn: txn.first_offset)
 
 
-def test_appending_goes_on_where_kafka_stopped(folder: KafkaFolder) -> None:
+def test_appending_continues_where_kafka_stopped(folder: KafkaFolder) -> None:
     with DataDir(folder.log_dir, SystemClock()) as data_dir:
         for at, _ in data_dir.partitions():
             log = data_dir.open_partition(at, LogConfig())

@@ -84,7 +84,7 @@ class Serve:
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
-    """Run `ottla serve` until it exits by itself: exit code, output, errors."""
+    """Run `ottla serve` until it exits: exit code, output, errors."""
     serve = Serve(folder, *arguments, **environment)
     process = serve.start()
     out, err = serve.output()

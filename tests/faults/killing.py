@@ -1,4 +1,4 @@
-"""Forked processes that are killed with SIGKILL, by the test or by themselves."""
+"""Forked processes that are killed with SIGKILL, by the test or by their own code."""
 
 from __future__ import annotations
 

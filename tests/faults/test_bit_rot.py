@@ -3,7 +3,7 @@
 Expected outcome by position of the bit:
 
 - checksum, what it covers, magic, length or base offset: that batch is never served. After a clean stop, or below the
-  recovery point, every other batch still is, the log keeps its end, and whoever wants the damaged one is told. Above
+  recovery point, every other batch still is, the log keeps its end, and a read of the damaged one is an error. Above
   the recovery point after a crash, where a write may have been torn, the log ends there and the rest is kept aside.
 - leader epoch: nothing covers it and nothing else confirms it; the batch is served with the wrong epoch.
 """

@@ -227,7 +227,7 @@ def test_a_change_before_the_assignment_restarts_the_rebalance() -> None:
     ]
 
 
-def test_a_member_that_waited_to_sync_and_joins_instead_is_told_so() -> None:
+def test_a_join_answers_the_members_pending_sync() -> None:
     room = Room()
     room.join("ann")
     room.join("bob")

@@ -33,7 +33,7 @@ MOST_MULTIPLE = 60
 FREE_BYTES = 24 << 20
 """Allowed memory growth of any request: imports, caches and allocator overhead."""
 WAITS_S = 3.0
-"""A request that is not answered for so long is one that waits."""
+"""A request without a response for this long counts as waiting."""
 NOT_ASKED = {apis.SASL_HANDSHAKE.key, apis.SASL_AUTHENTICATE.key}
 """Tested where clients log in."""
 

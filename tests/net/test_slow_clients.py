@@ -129,7 +129,7 @@ def test_a_partial_request_held_back_by_the_broker_is_not_a_stall(run: Run) -> N
             client, stalled = await Client.to(listener), await Client.to(listener)
             await client.send(frame(b"later"))
             await until(lambda: behind.under_way == 1)
-            # So many requests ahead that the last one is only partially read.
+            # Enough requests ahead that the last one is only partially read.
             sending = asyncio.create_task(client.send(frame(bytes(90_000)) * 50))
             await stalled.send(b"\x00")
             await until(lambda: listener.counts["stalled"] == 1)

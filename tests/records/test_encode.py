@@ -127,7 +127,7 @@ def test_a_limit_beyond_the_maximum_batch_size_is_lowered(form: Form) -> None:
 
 
 def test_a_record_larger_than_the_maximum_batch_is_refused_before_it_is_copied(form: Form) -> None:
-    huge = bytes(MAX_BATCH_BYTES)  # pages that nobody writes to take no memory
+    huge = bytes(MAX_BATCH_BYTES)  # unwritten pages take no memory
     builder = form.encode.BatchBuilder()
     before = forget_peak()
 

@@ -279,7 +279,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
         assert httpx.post(f"{url}/subjects/s/versions", json={"schema": V2}).json()["id"] == 2
 
 
-def test_the_registry_is_at_the_root_of_its_own_port(served: HttpBroker) -> None:
+def test_the_registry_is_at_the_root_of_a_separate_port(served: HttpBroker) -> None:
     http = HttpServer(served.broker, HttpConfig(port=0), "127.0.0.1", served._queues, registry_port=0)
 
     async def start() -> None:

@@ -310,7 +310,7 @@ class SimStore:
         self._travel_back(told)
 
     def _ask(self, question: Callable[[], Any], answered: Callable[[Any], None]) -> None:
-        """`answered` gets _LOST if there will be no answer."""
+        """`answered` gets _LOST if the response is lost."""
         if not self.is_connected:
             self._soon(answered, _LOST)
             return

@@ -111,7 +111,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.trace = 0
         """A checksum of what happened and when: the same for two runs of one seed."""
         self.dump: Any = None
-        """Where all of it is written to, if anybody wants to see it."""
+        """An optional file for the full trace."""
         self.ends_by_s = float("inf")
         self.graveyard: list[SimHandle] = []
         """Callbacks of dead parties, kept so that their coroutines do not clean up."""

@@ -21,7 +21,7 @@ _HIGH_WATER: Final = 64 * 1024
 _LEAST_S: Final = 0.0002
 _SPREAD_S: Final = 0.0018
 PACKET_S: Final = 0.0001
-"""What is written within this time arrives at the same time."""
+"""Writes within this time arrive together."""
 _NOBODYS: Final = contextvars.Context()
 _FIRST_PORT: Final = 40_000
 

@@ -33,9 +33,9 @@ class ShareLedger:
 
     def __init__(self) -> None:
         self.done: dict[tuple[int, int], float] = {}
-        """Partition and offset, and when somebody was told that it will not be delivered again."""
+        """Partition and offset, and when its settlement was acknowledged."""
         self.perhaps: set[tuple[int, int]] = set()
-        """Somebody was not told whether it will be."""
+        """Records whose settlement was not acknowledged."""
         self.delivered: dict[tuple[int, int], str] = {}
         self.problems: list[str] = []
 

@@ -45,7 +45,7 @@ class Told:
     cut_below: dict[int, int] = field(default_factory=dict)
     """By partition: the records below this were to be deleted, and need not be there."""
     is_cut_below: dict[int, int] = field(default_factory=dict)
-    """By partition: somebody was told that the records below this are deleted."""
+    """By partition: the acknowledged deletion offset."""
     may_expire: bool = False
     """Its oldest records may be gone by their retention."""
     is_uncertain: bool = False
@@ -138,7 +138,7 @@ class Writer(Job):
 
 
 class Reader(Job):
-    """Reads every partition from its beginning, and goes on where it was."""
+    """Reads every partition from its beginning, and continues where it stopped."""
 
     isolation = "read_uncommitted"
 

@@ -53,8 +53,9 @@ def broker() -> Iterator[EphemeralBroker]:
 
 
 def kill_session(session: int) -> None:
-    """The driver, its JVM and their Python workers. These have a process group of their own, and one that is busy with
-    a commit would end it.
+    """The driver, its JVM and their Python workers.
+
+    The workers have separate process groups, and one that is busy with a commit would finish it.
     """
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

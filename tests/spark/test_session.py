@@ -93,7 +93,7 @@ def test_class_data_is_written_by_one_start_and_used_by_the_next(tmp_path: Path)
     home, cache = tmp_path / "home", tmp_path / "cache"
     (home / "lib" / "server").mkdir(parents=True)
     java = Java(home, 17)
-    assert java_options(java, "4.3.0", cache) == []  # a Java without an archive of its own has nothing to build upon
+    assert java_options(java, "4.3.0", cache) == []  # a Java without a base archive cannot write one
     (home / "lib" / "server" / "classes.jsa").touch()
 
     first = java_options(java, "4.3.0", cache)

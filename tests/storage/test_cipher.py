@@ -72,7 +72,7 @@ def test_every_changed_byte_is_noticed(*, with_right_checksum: bool) -> None:
             continue
         unnoticed.append(at)
 
-    # Only a checksum that was made right again is no change.
+    # Only a recomputed checksum does not count as a change.
     assert unnoticed == ([17, 18, 19, 20] if with_right_checksum else [])
 
 

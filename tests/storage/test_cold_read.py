@@ -182,7 +182,7 @@ def test_checking_goes_from_the_front() -> None:
     assert not unverified.covers(0, 100)
 
 
-def test_what_is_written_behind_needs_no_check() -> None:
+def test_appended_batches_need_no_check() -> None:
     unverified = Unverified(100)
 
     assert not unverified.covers(100, 200)
@@ -214,7 +214,7 @@ def test_batches_are_found_by_the_same_rules_as_elsewhere() -> None:
     assert find_checked(stretch, Bounds(8, 9, 1 << 20)) is None
 
 
-def test_a_gap_is_no_damage_and_in_a_gap_the_next_batch_is_found() -> None:
+def test_a_gap_is_not_damage_and_the_next_batch_is_found() -> None:
     data = b"".join(placed(batch(size=SIZE), offset) for offset in (3, 10, 20))
     stretch = stretch_of(data, 30)
 

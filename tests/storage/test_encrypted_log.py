@@ -142,7 +142,7 @@ def test_every_changed_byte_of_a_small_log_is_an_error_for_the_batch_it_is_in(pa
     for at in range(size, 2 * size):
         changed = bytearray(stored)
         changed[at] ^= 0x40
-        # As somebody would who knows the format.
+        # As an attacker who knows the format would.
         struct.pack_into(">I", changed, size + 17, crc32c(changed[size + 21 : 2 * size]))
         is_changed = changed != stored
         segment.write_bytes(changed)

@@ -110,7 +110,7 @@ def test_a_replacement_that_fails_leaves_the_old_file_and_nothing_else(
     assert open_in(tmp_path) == []
 
 
-def test_what_was_written_beside_a_file_changes_nothing_until_it_takes_its_place(tmp_path: Path) -> None:
+def test_a_temporary_file_has_no_effect_until_it_replaces_the_original(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"old")
     os.close(write_beside(tmp_path / "f", b"a longer new one"))
     os.close(write_beside(tmp_path / "f", b"new"))

@@ -297,7 +297,7 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(max_bytes=st.sampled_from([0, 1, 61, 150, 500, BIG]))
     def read_on(self, max_bytes: int) -> None:
-        """As a consumer that goes on where its last read ended."""
+        """Like a consumer that continues where its last read ended."""
         if self.consumer is None or not self.start <= self.consumer <= self.end:
             self.consumer = self.start
         self.consumer = self._check_read(self.consumer, max_bytes, None)

@@ -40,7 +40,7 @@ def test_a_segment_is_as_old_as_its_first_batch_says(partition: OpenPartition) -
     assert bases(log) == [0, 3, 5]
 
 
-def test_after_a_new_segment_has_begun_its_age_begins_anew(partition: OpenPartition) -> None:
+def test_a_new_segment_has_a_new_age(partition: OpenPartition) -> None:
     log = partition(segment_ms=1000, message_timestamp_after_max_ms=1 << 60).log
     log.append(batch(at=NOW))
     for step in range(10):

@@ -120,7 +120,7 @@ def test_positions_are_found_for_every_offset(made: Made, interval: int) -> None
     assert segment.position_of(0) == 0
 
 
-def test_a_segment_found_on_disk_goes_on_where_it_ended(tmp_path: Path, files: OpenFiles, made: Made) -> None:
+def test_a_segment_found_on_disk_continues_where_it_ended(tmp_path: Path, files: OpenFiles, made: Made) -> None:
     made(5).seal()
     segment = Segment.open(tmp_path, BASE, CONFIG, files)
 

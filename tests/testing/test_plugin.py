@@ -41,7 +41,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def test_user_tests_get_brokers_from_the_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_app.py").write_text(TESTS)
-    # By name, unless the installed package brings it in by itself.
+    # By name, unless the installed package registers it.
     ended = run("-m", "pytest", "-q", "-W", "error", "-p", "ottla.testing.plugin", "-p", "no:ottla", ".", cwd=tmp_path)
     assert "21 passed" in ended.stdout, ended.stdout + ended.stderr
 

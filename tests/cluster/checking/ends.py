@@ -14,7 +14,7 @@ _RETRIABLE: Final = (KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_
 
 
 def end_of(consumer: Consumer, place: TopicPartition) -> int:
-    """The high watermark; librdkafka does not retry this request by itself."""
+    """The high watermark; librdkafka does not retry this request."""
     ends: list[int] = []
 
     def is_answered() -> bool:

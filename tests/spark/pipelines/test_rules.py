@@ -157,6 +157,12 @@ whatever
 """  # noqa: E501 - as Spark prints it
 
 
+def test_the_state_of_a_plan_that_spark_connect_does_not_show_is_unknown() -> None:
+    refused = "org.apache.spark.sql.AnalysisException: Queries with streaming sources must be executed with writeStream"
+    plan = f"== Analyzed Logical Plan ==\n~Aggregate\n\n== Optimized Logical Plan ==\n{refused}\n"
+    assert stateful_parts(plan) is None
+
+
 def test_stateful_operators_and_their_keys_are_found_in_a_plan() -> None:
     assert stateful_parts(PLAN) == [
         (

@@ -8,7 +8,7 @@ from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.upgrades import refuse_mismatch
+from ottla.spark.pipelines.upgrades import refuse_mismatch, with_known_state
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -90,6 +90,17 @@ def test_an_incompatible_checkpoint_is_refused_with_the_reason(change: str) -> N
     refuse_mismatch("out", FINGERPRINT, FINGERPRINT)
     with pytest.raises(ConfigError, match=reason):
         refuse_mismatch("out", FINGERPRINT, {**FINGERPRINT, **changed})
+
+
+def test_state_that_a_run_does_not_see_is_neither_compared_nor_forgotten() -> None:
+    unseen = {**FINGERPRINT, "mode": "", "stateful": None}
+    refuse_mismatch("out", FINGERPRINT, unseen)
+    refuse_mismatch("out", unseen, FINGERPRINT)
+    assert with_known_state(FINGERPRINT, unseen) == FINGERPRINT
+    assert with_known_state(None, unseen) == unseen
+    assert with_known_state(unseen, FINGERPRINT) == FINGERPRINT
+    with pytest.raises(ConfigError, match="the place changed"):
+        refuse_mismatch("out", FINGERPRINT, {**unseen, "place": "elsewhere"})
 
 
 def test_the_first_state_of_a_query_that_had_none_is_refused() -> None:

@@ -14,7 +14,7 @@ CONFIGS: Final = {f"key-{number}": "value" * 20 for number in range(20)}
 
 
 def say(*words: object) -> None:
-    # Straight into the pipe: what was said is not lost with the process.
+    # Unbuffered, so that reports are not lost with the process.
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 

@@ -37,6 +37,7 @@ FROM {name}
 
 [sink.{sink}]
 kind = "{sink}"
+from = "rows"
 {sink_keys}
 """
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from ottla.spark.pipelines.ddl import split_outside
 
 _HEADING: Final = "== Optimized Logical Plan =="
+_NOT_SHOWN: Final = "org.apache.spark.sql.AnalysisException"
 _STATEFUL: Final = re.compile(
     r"(Aggregate|Deduplicate\w*|TransformWithState\w*|FlatMapGroups\w*WithState\w*|EventTimeWatermark|Window\b|GlobalLimit"
     r"|Distinct)"
@@ -33,8 +34,13 @@ class _Node(NamedTuple):
     text: str
 
 
-def stateful_parts(explained: str) -> list[str]:
-    """Each stateful operator with the expressions of its keys; without filters and later operators."""
+def stateful_parts(explained: str) -> list[str] | None:
+    """Each stateful operator with the expressions of its keys; without filters and later operators.
+
+    None if the text has no optimized plan: Spark Connect does not show that of a stream.
+    """
+    if explained.partition(_HEADING)[2].lstrip().startswith(_NOT_SHOWN):
+        return None
     nodes = _with_aggregates(_nodes(explained), explained)
     found = []
     for at, node in enumerate(nodes):

@@ -23,7 +23,7 @@ from ottla.spark.pipelines.frames import (
 )
 from ottla.spark.pipelines.letters.rules import metric_name
 from ottla.spark.pipelines.preparing import kafka_of
-from ottla.spark.pipelines.upgrades import fingerprint, refuse_mismatch
+from ottla.spark.pipelines.upgrades import fingerprint, refuse_mismatch, with_known_state
 from ottla.spark.pipelines.writing import checkpoint_of, stream_writer, topic_writer
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
         carries = tuple(name for name in to_observe if f"CollectMetrics {metric_name(name)}," in plan)
         to_observe = [name for name in to_observe if name not in carries]
         parts = stateful_parts(plan)
-        if any(part.startswith("TransformWithState") for part in parts):
+        if "TransformWithState" in plan:
             check_protobuf()
             spark.conf.set(_STATE_STORE, _ROCKSDB)
         writer = stream_writer(rows, sink, pipeline)
         mark = fingerprint(pipeline, sink, parts, frame_columns(rows))
         name = query_name(pipeline, sink.name)
-        queries.append(Query(sink.name, name, sink.target, rows, writer, mark, tuple(parts), carries))
+        queries.append(Query(sink.name, name, sink.target, rows, writer, mark, tuple(parts or ()), carries))
     carried = {source for query in queries for source in query.carries}
     return queries + _dead_letter_queries(spark, pipeline, reading, carried)
 
@@ -159,6 +159,7 @@ def check_upgrade(pipeline: Pipeline, queries: list[Query], state: StateFolder) 
 
 
 def keep_fingerprints(queries: list[Query], state: StateFolder) -> None:
+    before = state.fingerprints()
     for query in queries:
         if query.fingerprint is not None:
-            state.keep_fingerprint(query.name, query.fingerprint)
+            state.keep_fingerprint(query.name, with_known_state(before.get(query.name), query.fingerprint))

@@ -20,8 +20,8 @@ _PLAIN: Final = re.compile(r"Project \[\w+(?:, \w+)*\]")
 _CARRIED: Final = re.compile(r"Project \[(?:\w+, )+(?=from_json\(|from_csv\()")
 
 
-def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str], columns: Struct) -> dict[str, Any]:
-    """The properties that must not change while a checkpoint is used."""
+def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str] | None, columns: Struct) -> dict[str, Any]:
+    """The properties that must not change while a checkpoint is used. `stateful` is None if it is not known."""
     return {
         "sources": list(pipeline.sources),
         "kind": sink.kind,
@@ -29,7 +29,7 @@ def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str], columns
         "place": sink.place.replace(f"{pipeline.file.resolve().parent}/", ""),
         **sink.fingerprint(),
         "mode": sink.mode if stateful else "",
-        "stateful": list(stateful),
+        "stateful": None if stateful is None else list(stateful),
         # Whether the table can follow them is for the rules of evolution to say.
         "columns": {field.name: shown(field.type) for field in columns.fields},
     }
@@ -59,7 +59,16 @@ def _reason(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         return f"the key was {was}, and is {is_now} now; rows that were written may share a key"
     if before["mode"] and now["mode"] and before["mode"] != now["mode"]:
         return f"the mode was {before['mode']}, and is {now['mode']} now"
+    if before["stateful"] is None or now["stateful"] is None:
+        return None
     return _state_reason(_compared(before["stateful"]), _compared(now["stateful"]))
+
+
+def with_known_state(before: Mapping[str, Any] | None, now: dict[str, Any]) -> dict[str, Any]:
+    """The fingerprint to keep: a run that does not see the state keeps what an earlier one saw."""
+    if before is None or now["stateful"] is not None:
+        return now
+    return {**now, "mode": before["mode"], "stateful": before["stateful"]}
 
 
 def _compared(parts: Sequence[str]) -> list[str]:

@@ -43,7 +43,7 @@ export function resetGroup(group, done) {
     "form",
     { method: "dialog" },
     group.members.length > 0 &&
-      h("p.problem", "The group has members. Stop them first: they would go on where they are."),
+      h("p.problem", "The group has members. Stop them first: they would overwrite the reset."),
     field("Move to", to),
     Object.values(details),
     field("Topics", topics, "Separated by commas; empty for all that it has committed offsets for"),

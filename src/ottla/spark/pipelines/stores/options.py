@@ -29,7 +29,7 @@ def _aws(settings: StorageSettings) -> dict[str, Any]:
     if settings.anonymous:
         found["skip_signature"] = "true"
     found["virtual_hosted_style_request"] = _truth(not settings.path_style)
-    # What makes a commit safe: a version of a log is created by one writer, and the others are told so.
+    # What makes a commit safe: a version of a log is created by one writer, and the others get an error.
     found["conditional_put"] = "etag"
     return found
 

@@ -109,7 +109,7 @@ class ParquetTable:
         self._finish_merge()
         merged = new = 0
         listed = self._data_files()
-        # Read after the files were listed: a copy that is not finished may be made again, and is not merged.
+        # Read after the files were listed: an unfinished copy may be repeated, and is not merged.
         unfinished = self._unfinished()
         small = small_files(self._files, [each for each in listed if each.name not in unfinished], target_file_bytes)
         for number, group in enumerate(groups_to_merge(small, target_file_bytes)):
