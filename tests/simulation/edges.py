@@ -120,7 +120,7 @@ def _number_what_is_kept_in_sets() -> None:
     ByteWait.__hash__ = lambda wait: hash(wait._future)  # type: ignore[attr-defined, method-assign]
     TopicPartition.__hash__ = lambda at: hash((crc32(at.topic.encode()), at.partition))  # type: ignore[attr-defined, method-assign]
     # A struct's hash includes the address of its class.
-    TopicId.__hash__ = lambda topic: hash(topic.value)  # type: ignore[method-assign]
+    TopicId.__hash__ = lambda topic: hash(topic.value)  # type: ignore[attr-defined, method-assign]
     Partition.__hash__ = lambda partition: hash(partition.at)  # type: ignore[attr-defined, method-assign]
     ShardConnection.__hash__ = lambda link: hash(link.gone)  # type: ignore[attr-defined, method-assign]
     Connection.__hash__ = lambda link: crc32(f"{link.peer} {link.local}".encode())  # type: ignore[attr-defined, method-assign]
