@@ -89,7 +89,8 @@ class Mirror:
 
     def _event(self, path: str) -> None:
         with self._lock:
-            if path in self._folders or path == self._nested or path in self._topics_listed:
+            # By its path: while everything is read again, a topic may not be listed yet.
+            if path in self._folders or path == self._nested or path.rpartition("/")[0] == self._nested:
                 self._list(path)
             else:
                 self._look(path)
