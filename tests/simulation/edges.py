@@ -113,10 +113,14 @@ def _number_what_is_kept_in_sets() -> None:
     """Hash objects by number, because addresses and string hashes differ between runs."""
     from ottla.broker.partition import Partition
     from ottla.broker.requests.waiting import ByteWait
-    from ottla.core.ids import TopicPartition
+    from ottla.core.ids import TopicId, TopicPartition
+    from ottla.dmqp.connection import ShardConnection
     from ottla.net.connection import Connection
 
     ByteWait.__hash__ = lambda wait: hash(wait._future)  # type: ignore[attr-defined, method-assign]
     TopicPartition.__hash__ = lambda at: hash((crc32(at.topic.encode()), at.partition))  # type: ignore[attr-defined, method-assign]
+    # A struct's hash includes the address of its class.
+    TopicId.__hash__ = lambda topic: hash(topic.value)  # type: ignore[attr-defined, method-assign]
     Partition.__hash__ = lambda partition: hash(partition.at)  # type: ignore[attr-defined, method-assign]
+    ShardConnection.__hash__ = lambda link: hash(link.gone)  # type: ignore[attr-defined, method-assign]
     Connection.__hash__ = lambda link: crc32(f"{link.peer} {link.local}".encode())  # type: ignore[attr-defined, method-assign]
