@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class NewTopic(NamedTuple):
-    """The requested topic; None means the default."""
+    """The parameters of a topic to create; None means the broker's default."""
 
     name: str
     partitions: int | None = None
@@ -35,17 +35,17 @@ class Administration(Protocol):
     async def create_topic(self, wanted: NewTopic, timeout_ms: int) -> TopicState: ...
 
     async def grow(self, state: TopicState, count: int, assignments: Sequence[Sequence[int]], timeout_ms: int) -> None:
-        """`assignments` are those of the new partitions, if they were chosen manually."""
+        """Add partitions to a topic. `assignments` are the manual assignments of the new partitions, if any."""
 
     async def configure(self, state: TopicState, edit: Edit[str]) -> None: ...
 
     async def delete_topic(self, state: TopicState) -> None: ...
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
-        """Of one broker, or of all brokers."""
+        """Change the configs of one broker, or of all brokers."""
 
     async def change_catalog(self, change: Callable[[], T]) -> T:
-        """Run a change of users, ACLs or quotas, which may block, without blocking the event loop."""
+        """Run a blocking change of users, ACLs or quotas without blocking the event loop."""
 
     async def move(
         self, state: TopicState, partition: int, replicas: Sequence[int] | None, *, keeps_factor: bool

@@ -74,7 +74,7 @@ class Broker:
         self.config = settings.broker
         self.settings = settings
         self.inherited = inherited
-        """For a worker, which shares a machine with others."""
+        """Set for a worker, which shares the machine with other workers."""
         self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
@@ -86,7 +86,7 @@ class Broker:
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
         self.startup_wait: StartupWait | None = None
-        """For a cluster node: delays requests about the cluster until it is known."""
+        """Set for a cluster node: delays requests about the cluster until the cluster is known."""
         self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
@@ -105,7 +105,7 @@ class Broker:
             bound = () if inherited is None else inherited.bound
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate, bound)
             undoing.pop_all()
-        # At once: changes of the key file from now on must be noticed.
+        # Started first, so that no later change of the key file is missed.
         self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
@@ -116,19 +116,19 @@ class Broker:
         """Fault injection hooks; None in production."""
         self.shard_server: ShardServer | None = None
         self.http_address: Address | None = None
-        """Both set by the servers of these protocols, if they run."""
+        """Set by the HTTP and DMQP servers, if they run."""
         self.security.start()
         if self.cluster is not None:
             self.replicate(self.cluster)
 
     def replicate(self, cluster: Cluster) -> None:
-        """Lead and follow partitions as this cluster's view says."""
+        """Start leading and following partitions according to this cluster view."""
         from ottla.broker.replication.replication import Replication
 
         self.replication = Replication(self, cluster, self.settings.replication)
 
     def _open_alone(self, undoing: ExitStack) -> bool:
-        """Whether the catalog is new."""
+        """Open the catalog of a standalone broker. Returns whether it is new."""
         folder = self.config.data_dir
         self.data_dir = DataDir(folder, self.clock, sealer=self._sealer)
         undoing.callback(self.data_dir.close)
@@ -141,7 +141,7 @@ class Broker:
         return is_new_catalog
 
     def _open_member(self, undoing: ExitStack) -> bool:
-        """In a cluster, topics are in the shared catalog, and never adopted from a folder."""
+        """Open the shared catalog of a cluster. Its topics are never adopted from a data folder."""
         from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
         from ottla.broker.startup_wait import StartupWait
         from ottla.broker.topology import Together
@@ -192,7 +192,7 @@ class Broker:
 
     @property
     def has_had_groups(self) -> bool:
-        """Whether there may be any."""
+        """Whether there may be any groups."""
         return "groups" in self.__dict__
 
     @cached_property
@@ -209,7 +209,7 @@ class Broker:
 
     @property
     def has_had_transactions(self) -> bool:
-        """Whether there are any, or were since the start."""
+        """Whether there are transactions, or were since the start."""
         return "transactions" in self.__dict__
 
     @cached_property
@@ -282,7 +282,7 @@ class Broker:
                 self.startup_wait.joined()
 
     async def _recover(self) -> None:
-        """After a crash every log is recovered before requests are served, so that none waits for it later."""
+        """After a crash, recover every log before requests are served, so that no request waits for it later."""
         loop = asyncio.get_running_loop()
         for partition in self.topics.partitions_here():
             if (self.data_dir.path / str(partition.at)).exists():
@@ -291,7 +291,7 @@ class Broker:
                 except StorageError as failed:
                     if self.replication is None:
                         raise
-                    # Other nodes have it. Opening is retried as a replica, which is offline until that succeeds.
+                    # Other nodes have replicas. This one is offline, and reopened later.
                     _logger.error("%s: could not open the log: %s", partition.at, failed)
 
     async def stop(self) -> None:
@@ -300,7 +300,7 @@ class Broker:
         await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     async def _halt(self) -> None:
-        """Everything except closing."""
+        """Stop everything, without closing the logs."""
         if self.cluster is not None:
             await self.cluster.stop()
         if self.replication is not None:
@@ -337,7 +337,7 @@ class Broker:
 
     @property
     def advertised(self) -> Address | None:
-        """Of the first listener."""
+        """The advertised address of the first listener."""
         return self.listener.ports[0].advertised
 
     def check_topic_name(self, name: str) -> None:
@@ -350,7 +350,7 @@ class Broker:
     ) -> TopicState:
         """Create a topic with default settings.
 
-        In a cluster it is asynchronous: raises LeaderNotAvailable, and the client retries.
+        In a cluster the topic is created asynchronously: raises LeaderNotAvailable, and the client retries.
         """
         if self.cluster is not None:
             self.create_topic_soon(name)
@@ -367,11 +367,11 @@ class Broker:
         return 1 if self.cluster is None else self.settings.cluster.default_replication_factor
 
     def delete_topic(self, state: TopicState) -> None:
-        """Effective at once; its files are removed in the background."""
+        """Delete a topic. It takes effect at once; the files are removed in the background."""
         self._forget(state, self.topics.delete(state))
 
     def forget_topic(self, state: TopicState) -> None:
-        """The same for a topic that is no longer in the catalog."""
+        """Like `delete_topic`, for a topic that is no longer in the catalog."""
         self._forget(state, self.topics.forget(state))
 
     def _forget(self, state: TopicState, folders: list[Path]) -> None:
@@ -390,7 +390,7 @@ class Broker:
             self.shard_server.topic_deleted(state.name)
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
-        """Of this broker, or of all brokers."""
+        """Change the configs of this broker, or of all brokers."""
         self.catalog.change_configs(resource, edit)
         self.reload_configs()
 
@@ -399,7 +399,7 @@ class Broker:
         self.topics.reconfigure()
 
     def connection_closed(self, connection: Connection) -> None:
-        """A client disconnected; the connection cancels its pending requests."""
+        """Handle a client's disconnect; the connection cancels its pending requests."""
         if self.has_shared:
             self.share.connection_closed(connection)
 

@@ -40,9 +40,9 @@ class EmbeddedBroker:
         is_short_lived: bool = False,
         inherited: Inherited | None = None,
     ) -> None:
-        """A short-lived broker imports modules on demand: it will not run out of file descriptors.
+        """A short-lived broker imports modules on demand: it does not run out of file descriptors.
 
-        With `inherited` it belongs to a cluster whose catalog is in this program.
+        With `inherited` it is a member of a cluster whose catalog is in this program.
         """
         self._data_dir = data_dir
         self._clock = clock
@@ -92,7 +92,7 @@ class EmbeddedBroker:
             self._end_thread()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run this in the broker's thread, and return its result."""
+        """Call this function in the broker's thread, and return its result."""
         assert self._loop is not None  # noqa: S101 - set before the thread starts
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 

@@ -1,4 +1,4 @@
-"""What a worker inherits from its supervisor: its catalog connection, and bound ports."""
+"""The resources that a worker inherits from its supervisor: its catalog connection and bound ports."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Membership:
     """The connection to the cluster's catalog, opened first: it contains the cluster id."""
 
     def __init__(self, settings: Settings, catalog: Store | None = None) -> None:
-        """The catalog is in ZooKeeper, if no other is given."""
+        """`catalog` defaults to ZooKeeper."""
         self._settings = settings
         self._connected = connect(settings.cluster, catalog)
 
@@ -69,7 +69,7 @@ class Membership:
         self._connected.close()
 
     def cluster(self, data_dir: DataDir) -> JoinedCluster:
-        """For the owner of this folder; raises DataDirError if it belongs to another cluster or node."""
+        """Check that this data folder belongs to the cluster and node; raises DataDirError otherwise."""
         meta, node_id = data_dir.meta, self._settings.broker.node_id
         if meta.cluster_id != self.catalog.cluster_id:
             raise DataDirError(
@@ -104,7 +104,8 @@ def _losses(broker: Broker, cluster: JoinedCluster) -> Losses:
         lacking = (state.key for state in cluster.view.held_by(cluster.node_id))
     elif has_crashed and cluster.may_have_lost_power:
         lacking = replication.unsynced()
-    # A power failure may keep a later unsynced write and lose an earlier one: not known to be acknowledged.
+    # After a power failure, damage does not prove that acknowledged records are gone: a later unsynced write may
+    # survive while an earlier one is lost.
     gone = frozenset() if cluster.may_have_lost_power else damaged
     return Losses(has_crashed, gone.union(replication.lost()), damaged.union(lacking))
 
@@ -127,7 +128,7 @@ def _told_to_all(port: Port) -> Address:
 
 
 def _told_to_neighbours(port: Port) -> Address:
-    """For clients on this machine: any of its addresses works."""
+    """The address for clients on this machine: any of its addresses works."""
     return port.advertised or port.address
 
 
@@ -146,7 +147,7 @@ class CatalogFollower:
                 loop.call_soon_threadsafe(self._changed, change)
 
         self._catalog.listen(post)
-        # Changes since the topics were loaded and before the listener was registered.
+        # Applies changes made after the topics were loaded and before the listener was registered.
         view = self._catalog.view
         for state in list(self._broker.topics.by_name.values()):
             if state.entry.id not in view.topics_by_id:

@@ -48,13 +48,13 @@ class Histogram:
         return self.total_ns / _NANOSECONDS
 
     def cumulative(self) -> Iterator[tuple[float, int]]:
-        """Upper bounds in seconds, and how many were below."""
+        """Upper bounds in seconds, and the number of durations below each."""
         for bits in _SHOWN_BITS:
             yield (1 << bits) / _NANOSECONDS, sum(self.by_bits[: bits + 1])
 
 
 class ApiStats(Histogram):
-    """Of the requests of one API. Delayed requests count when they are answered."""
+    """Metrics of the requests of one API. Delayed requests count when they are answered."""
 
     __slots__ = ("bytes_in", "bytes_out", "errors", "finds_errors", "name")
 
@@ -64,9 +64,10 @@ class ApiStats(Histogram):
         self.bytes_in = 0
         self.bytes_out = 0
         self.errors: dict[str, int] = {}
-        """By error name; a request for many partitions may count in several."""
+        """The number of errors by name; a request for many partitions may count in several."""
         self.finds_errors = api is not PRODUCE
-        """Whether responses are searched for errors. Not those of Produce, for speed: its handler counts."""
+        """Whether responses are searched for errors. Produce responses are not, for speed: its handler counts errors.
+        """
 
     def refused(self, code: int, count: int = 1) -> None:
         name = ErrorCode(code).name
@@ -77,7 +78,7 @@ class ApiStats(Histogram):
             self.refused(code)
 
     async def note_many_errors(self, response: Response) -> None:
-        """The same in slices, for responses that may be long."""
+        """Count the errors of a response in time slices, for responses that may be long."""
         codes = error_codes(response)
         while counts := Counter(islice(codes, _CODES_IN_A_TURN)):
             for code, count in counts.items():
@@ -87,13 +88,13 @@ class ApiStats(Histogram):
 
 
 def error_codes(response: Response) -> Iterator[int]:
-    """All errors except "none", of the response and its parts."""
+    """All error codes of the response and its parts, except NONE."""
     return filter(None, _error_codes_of(type(response))(response))
 
 
 @cache
 def _error_codes_of(kind: type[Message]) -> Callable[[Any], Iterator[int]]:
-    """A function that finds the error codes in messages of this type, at any depth."""
+    """Build a function that finds the error codes in messages of this type, at any depth."""
     code = next((name for name in _CODES if name in kind.__struct_fields__), None)
     parts = [(name, _error_codes_of(part)) for name, part in _message_lists(kind)]
 

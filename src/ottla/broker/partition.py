@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _READ_COMMITTED: Final = 1
 _COORDINATOR_TIMEOUT_S: Final = 5.0
-"""offsets.commit.timeout.ms of Kafka."""
+"""Kafka's offsets.commit.timeout.ms."""
 _SOME_BYTES: Final = 1
 """Enough to wake followers that wait for more."""
 
@@ -66,7 +66,7 @@ class Partition:
         self._look = look
         self._sync = sync
         self._facts: LogFacts | None = None
-        """Of a log that was never open, which therefore does not change."""
+        """The facts of a log that was never opened, and so does not change."""
         self._log: PartitionLog | None = None
 
     # The log
@@ -80,13 +80,13 @@ class Partition:
         return self._log
 
     def _log_failed(self, log: PartitionLog, why: str) -> None:
-        # A log that was replaced by another one cannot fail any more.
+        # Failures of a log that was since replaced are ignored.
         if log is self._log:
             self.role.log_failed(log, why)
 
     @property
     def facts(self) -> LogFacts:
-        """Start, high watermark and size; a closed log is not opened if its folder is enough to tell."""
+        """Log start offset, high watermark and size; a closed log is not opened if its folder has them."""
         if self._log is None:
             self._facts = self._facts or self.role.facts_of_closed(self._look)
             if self._facts is not None:
@@ -94,11 +94,11 @@ class Partition:
         return LogFacts(self.log.start_offset, self.high_watermark, self.log.size)
 
     def open(self) -> None:
-        """Open the log before it is used."""
+        """Open the log ahead of its first use."""
         _ = self.log
 
     def close(self) -> None:
-        """Its log is closed, and no longer here."""
+        """Close the log and detach it."""
         self._log = None
 
     def use_config(self, config: TopicConfig) -> None:
@@ -123,7 +123,7 @@ class Partition:
 
     @property
     def is_unopenable(self) -> bool:
-        """Whether it is a replica whose log could not be opened; that is tried again later."""
+        """Whether it is a replica whose log could not be opened; opening is retried."""
         return self._log is None and self.role.is_offline
 
     # Leadership
@@ -143,7 +143,7 @@ class Partition:
         return self.role.term
 
     def check_epoch(self, epoch: int) -> None:
-        """Whether a client has the current leader epoch (KIP-320), if it sends one."""
+        """Check that a client's leader epoch, if it sends one, is the current one (KIP-320)."""
         if epoch not in (NO_EPOCH, self.leader_epoch):
             raise self._other_epoch(epoch)
 
@@ -153,7 +153,7 @@ class Partition:
         return UnknownLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not yet {epoch}")
 
     def check_leader(self, epoch: int) -> None:
-        """The same, and that this broker leads."""
+        """Check the leader epoch, and that this broker leads the partition."""
         self.check_epoch(epoch)
         self.role.check_leads()
 
@@ -161,7 +161,7 @@ class Partition:
         self.role.check_leads()
 
     def check_can_append(self, acks: int = ALL_REPLICAS) -> None:
-        """Whether this broker leads and, for acks=all, enough replicas are in sync."""
+        """Check that this broker leads and, for acks=all, that enough replicas are in sync."""
         self.role.check_can_append(acks)
 
     def check_settled(self) -> None:
@@ -196,9 +196,9 @@ class Partition:
     async def until_safe(
         self, offset: int, *, acks: int = ALL_REPLICAS, timeout_s: float = _COORDINATOR_TIMEOUT_S
     ) -> None:
-        """Return once the record at `offset` can be acknowledged. ApiError if it cannot be, or not in time.
+        """Return once the record at `offset` can be acknowledged; raises ApiError if it cannot, or not in time.
 
-        It is synced, if the flush policy says so, and with acks=all the ISR has it.
+        It is synced if the flush policy requires that, and with acks=all replicated to the ISR.
         """
         if self.is_synced_first:
             await self._sync(self, offset)
@@ -208,7 +208,7 @@ class Partition:
                 await replicated
 
     def synced(self) -> None:
-        """Under `flush = "ack"` its log was synced further: more may be committed, and is readable."""
+        """With `flush = "ack"`, handle a sync of the log: more records may be committed and readable."""
         self.role.synced()
         self.waits.end()
 
@@ -236,22 +236,22 @@ class Partition:
         """Whole batches from `offset` to `until`; only the first of a response may be larger than `room`."""
         if is_first:
             return self.log.read(offset, max(room, 0), until)
-        # Up to `offset` there is nothing to read, but whether it is in the log is checked nevertheless.
+        # Without room nothing is read, but an offset outside the log must still fail.
         records = self.log.read(offset, max(room, 0), until if room > 0 else offset)
         return b"" if len(records) > room else records
 
     def wait_for(self, follower: int) -> Waiters:
-        """For a `ByteWait`: followers wait for appended records, consumers for committed ones."""
+        """The waiters of this partition: followers wait for appended records, consumers for committed ones."""
         return self.waits if follower == NO_NODE else self.role.waiters_of(follower)
 
     @property
     def leader_epochs(self) -> LeaderEpochs:
-        """The epochs of its log; where this broker leads, with the current one."""
+        """The leader epochs of its log, including the current one if this broker leads."""
         log = self.log
         return log.epochs.with_current(self.leader_epoch, log.next_offset) if self.role.leads else log.epochs
 
     def divergence(self, offset: int, last_epoch: int) -> tuple[int, int] | None:
-        """Where a reader's log, whose last record before `offset` is of `last_epoch`, parts from this one.
+        """Where a reader's log, whose last record before `offset` has `last_epoch`, diverges from this one.
 
         The largest common epoch and its end offset (KIP-320, KIP-595); None if the logs agree.
         """
@@ -271,12 +271,16 @@ class Partition:
         return self.role.low_watermark
 
     def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None] | None:
-        """Done when the logs of all in-sync and eligible replicas start at `offset` or later; None: no others."""
+        """Done when the logs of all in-sync and eligible replicas start at `offset` or later; None if there are no
+        other replicas.
+        """
         return self.role.deleted_everywhere(offset, timeout_s)
 
     @property
     def retention_limit(self) -> int | None:
-        """Retention keeps the records from here on, which other replicas may not have; None: it may delete all."""
+        """The offset from which retention must keep records, because other replicas may not have them; None if there is
+        no limit.
+        """
         return self.role.retention_limit
 
 

@@ -14,14 +14,14 @@ class PartitionRacks:
 
     def __init__(self, cluster: Cluster) -> None:
         self.version = 0
-        """Different after every change."""
+        """Changes with every update."""
         self._cluster = cluster
         self._rack_of: dict[int, str] = {}
         self._learn(cluster.view)
         cluster.listen(self._changed)
 
     def of(self, topic_id: TopicId, partitions: int) -> tuple[tuple[str, ...], ...]:
-        """By partition; empty if no node has a rack."""
+        """The racks by partition; empty if no node has a rack."""
         if not self._rack_of:
             return ()
         view = self._cluster.view
@@ -40,7 +40,7 @@ class PartitionRacks:
             self.version += 1
 
     def _learn(self, view: ClusterView) -> bool:
-        """Whether the rack of a node changed."""
+        """Update the rack of a node. Returns whether it changed."""
         told = {node: broker.rack for node, broker in view.brokers.items() if broker.rack is not None}
         untold = {node for node, broker in view.brokers.items() if broker.rack is None}
         known = {node: rack for node, rack in self._rack_of.items() if node not in untold} | told

@@ -28,7 +28,7 @@ _DEFAULT: Final = -1
 
 
 def count_of(topic: CreatableTopic, default_partitions: int, nodes: Collection[int]) -> int:
-    """The number of partitions of a new topic; raises if the request is impossible on these nodes."""
+    """The number of partitions of a new topic; raises if the request cannot be satisfied with these nodes."""
     if topic.assignments:
         return _count_assigned(topic, nodes)
     factor = topic.replication_factor
@@ -63,7 +63,7 @@ def _count_assigned(topic: CreatableTopic, nodes: Collection[int]) -> int:
 
 
 def factor_of(topic: CreatableTopic) -> int | None:
-    """The requested replication factor, None if not given. In a manual assignment, each partition has its own."""
+    """The requested replication factor; None if not given. Manual assignments may differ by partition."""
     if topic.assignments:
         return len(topic.assignments[0].broker_ids)
     return None if topic.replication_factor == _DEFAULT else topic.replication_factor
@@ -109,7 +109,7 @@ def check_request(topics: Iterable[CreatableTopic], default_partitions: int) -> 
 
 
 def check_added(total: int) -> None:
-    """The same for the growth of existing topics."""
+    """Raises if a request adds too many partitions to existing topics."""
     if total > MOST_PARTITIONS_PER_REQUEST:
         raise PolicyViolation(
             f"Unable to perform excessively large batch operation: {total} partitions, where "

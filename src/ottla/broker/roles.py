@@ -1,10 +1,10 @@
-"""What a partition's role on this broker decides: who may append and read, and when a record is committed.
+"""What depends on a partition's role on this broker: appends, reads, and when a record is committed.
 
-A broker without a cluster has the only copy of each partition (`Standalone`). In a cluster it is the partition's
-leader, a follower, or its replica is offline (`replication/roles.py`). Handlers and coordinators ask the partition,
-and never which role it has.
+A standalone broker has the only copy of each partition (`Standalone`). In a cluster it is the partition's leader, a
+follower, or its replica is offline (`replication/roles.py`). Handlers and coordinators use the partition, and never
+check its role.
 """
-# ruff: noqa: B027 - most roles need not do what the others do
+# ruff: noqa: B027 - optional hooks, which most roles leave empty
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 NO_EPOCH: Final = -1
 NO_NODE: Final = -1
-"""As in `cluster.state`, which a broker without a cluster does not import."""
+"""As in `cluster.state`, which a standalone broker does not import."""
 ALL_REPLICAS: Final = -1
-"""As `acks`: a record is acknowledged once all in-sync replicas have it."""
+"""The value of `acks` with which a record is acknowledged once all in-sync replicas have it."""
 
 
 class Role(ABC):
-    """The defaults are those of a partition that no other broker copies from here."""
+    """The role of a replica. Defaults are those of a partition without followers."""
 
     __slots__ = ("_partition",)
 
@@ -74,19 +74,19 @@ class Role(ABC):
     def open_log(self, open_: Callable[[], PartitionLog]) -> PartitionLog: ...
 
     def log_failed(self, log: PartitionLog, why: str) -> None:
-        """The open log failed."""
+        """Handle a failure of the open log."""
 
     def facts_of_closed(self, _look: Callable[[], LogFacts | None]) -> LogFacts | None:
-        """Start, high watermark and size if the log need not be opened for them."""
+        """Log start offset, high watermark and size, if available without opening the log."""
         return None
 
     # Appending
 
     def appended(self, size: int) -> None:
-        """This many bytes were appended: wake the fetches that can read them."""
+        """Wake the fetches that can read these appended bytes."""
 
     def synced(self) -> None:
-        """The log was synced further: what that commits is committed."""
+        """Handle a sync of the log: commit the records that it makes safe."""
 
     @abstractmethod
     def is_safe(self, offset: int, acks: int) -> bool:
@@ -117,12 +117,14 @@ class Role(ABC):
         return self._partition.log.start_offset
 
     def deleted_everywhere(self, _offset: int, _timeout_s: float) -> asyncio.Future[None] | None:
-        """Done when the logs of all in-sync and eligible replicas start at `offset` or later; None: no others."""
+        """Done when the logs of all in-sync and eligible replicas start at `offset` or later; None if there are no
+        other replicas.
+        """
         return None
 
     @property
     def retention_limit(self) -> int | None:
-        """Retention keeps the records from here on; None: it may delete all."""
+        """The offset from which retention must keep records; None if there is no limit."""
         return None
 
     # Followers
@@ -152,7 +154,7 @@ class Role(ABC):
 
 
 class Standalone(Role):
-    """The only copy: what the log has is committed, once synced if the flush policy says so."""
+    """The only copy: records in the log are committed, after a sync if the flush policy requires one."""
 
     __slots__ = ()
 
@@ -165,14 +167,14 @@ class Standalone(Role):
         return self
 
     def check_leads(self) -> None:
-        """It always does."""
+        """A standalone broker always leads."""
 
     def check_can_append(self, acks: int) -> None:
-        """There is no ISR to be too small."""
+        """There is no minimum ISR to check."""
 
     def open_log(self, open_: Callable[[], PartitionLog]) -> PartitionLog:
         log = open_()
-        # The folder may come from another broker, and epochs never decrease.
+        # The data folder may come from another broker, and leader epochs never decrease.
         self._partition.leader_epoch = max(self._partition.leader_epoch, log.epochs.latest)
         return log
 

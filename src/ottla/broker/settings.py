@@ -20,7 +20,7 @@ from ottla.transactions.config import TransactionConfig
 
 _PARTITIONS_ALONE: Final = 1
 _PARTITIONS_IN_A_CLUSTER: Final = 12
-"""Partitions of each internal topic. Its work is spread over as many leaders; 12 divide evenly by 2, 3, 4 or 6."""
+"""Partitions of each internal topic. They can be spread over as many leaders, and 12 is divisible by 2, 3, 4 and 6."""
 
 
 class Settings(NamedTuple):
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
     replication: ReplicationConfig = ReplicationConfig()
 
     def completed(self, *, is_member: bool) -> Settings:
-        """With default numbers of partitions for internal topics without a configured one."""
+        """The settings with default partition counts filled in for internal topics."""
         usual = _PARTITIONS_IN_A_CLUSTER if is_member else _PARTITIONS_ALONE
         broker, transactions, share = self.broker, self.transactions, self.share
         return self._replace(

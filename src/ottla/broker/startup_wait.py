@@ -1,6 +1,6 @@
-"""Requests about the cluster wait, while a node starts, until it knows its cluster.
+"""Delays requests about the cluster while a node starts, until it knows its cluster.
 
-Some clients cache the first response for minutes, or try to reach controller -1 until they time out.
+Some clients cache the first response for minutes, or retry controller -1 until they time out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StartupWait:
         return self._over.is_set()
 
     def joined(self) -> None:
-        """This node is registered."""
+        """Handle the registration of this node."""
         self._is_joined = True
         self._look()
 

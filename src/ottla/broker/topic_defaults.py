@@ -1,4 +1,4 @@
-"""Partitions and configs of a new topic where they are not given, by its name."""
+"""Default partition counts and configs of a new topic, by its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERNAL_TOPIC_CONFIGS: Final = {
     "compression.type": "producer",
     "segment.bytes": str(100 << 20),
 }
-"""The settings with which Kafka creates them."""
+"""The configs with which Kafka creates its internal topics."""
 SHARE_GROUP_STATE_CONFIGS: Final = {
     "cleanup.policy": "delete",
     "compression.type": "producer",
@@ -25,7 +25,7 @@ SHARE_GROUP_STATE_CONFIGS: Final = {
     "retention.ms": "-1",
     "segment.bytes": str(100 << 20),
 }
-"""Its records depend on each other, so its writer deletes the oldest ones."""
+"""Neither compacted nor deleted by retention: records depend on each other, and the writer deletes the oldest ones."""
 AUDIT_CONFIGS: Final = {
     "cleanup.policy": "delete",
     "compression.type": "producer",

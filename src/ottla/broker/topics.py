@@ -123,7 +123,7 @@ class Topics:
         return state is not None and 0 <= at.partition < len(state.partitions)
 
     def has(self, partition: Partition) -> bool:
-        """Whether it still exists: its topic was neither deleted nor re-created."""
+        """Whether the partition still exists: its topic was neither deleted nor re-created."""
         state = self.by_name.get(partition.at.topic)
         return state is not None and partition in state.partitions
 
@@ -135,7 +135,7 @@ class Topics:
                     yield partition
 
     def partitions_here(self) -> Iterator[Partition]:
-        """Those with a replica on this broker: all, unless it is one of several."""
+        """The partitions with a replica on this broker; all of them if it is standalone."""
         for state in self.by_name.values():
             for partition in state.partitions:
                 if partition.is_here:
@@ -167,7 +167,7 @@ class Topics:
         return self.forget(state)
 
     def forget(self, state: TopicState) -> list[Path]:
-        """The same for a topic that is no longer in the catalog."""
+        """Forget a topic that is no longer in the catalog."""
         del self.by_name[state.name]
         del self.by_id[state.raw_id]
         self.version += 1

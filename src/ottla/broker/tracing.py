@@ -116,7 +116,7 @@ def _topics_of(request: object) -> tuple[str, ...]:
 
 async def _later(span: Span, answer: Awaitable[Answer]) -> Answer:
     try:
-        # Its nested requests are part of it.
+        # Nested requests become children of this span.
         with use_span(span, record_exception=False, set_status_on_exception=False):
             response = await answer
     except BaseException as failed:

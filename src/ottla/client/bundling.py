@@ -1,4 +1,4 @@
-"""When a broker's task sends a request: with enough partitions, or after a delay."""
+"""Decides when a broker's task sends a request: with enough partitions, or after a delay."""
 
 from __future__ import annotations
 

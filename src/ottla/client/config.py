@@ -1,6 +1,6 @@
 """Configuration of a client, its producers and its consumers. Times are in milliseconds.
 
-Many names and defaults are those of kafka-d, whose design this client follows.
+Many names and defaults come from kafka-d, whose design this client follows.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Coordinators:
         self._known.pop((key, kind), None)
 
     async def _find_with_patience(self, key: str, kind: int) -> Coordinator:
-        """A starting broker may not know it yet, so an error is retried until the timeout."""
+        """Look up a coordinator. A starting broker may not know it yet, so errors are retried until the timeout."""
         patience = Patience(self._router)
         while True:
             found = _only(key, await self._router.ask(_request(key, kind), purpose=Purpose.ASK))

@@ -66,7 +66,7 @@ class RequestTimedOut(BrokerUnavailable):
 
 
 class AuthenticationFailed(ClientError):
-    """The broker rejected the credentials, or the client the broker's."""
+    """The broker rejected the credentials, or the client rejected the broker's."""
 
 
 class UnsupportedByBroker(ClientError):

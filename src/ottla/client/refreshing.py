@@ -17,7 +17,7 @@ class _Round:
     def __init__(self) -> None:
         self.topics: set[str] | None = set()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # All waiters may have been cancelled; then the outcome is not retrieved.
+        # All waiters may have been cancelled, so that no one retrieves the outcome.
         self.done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
@@ -46,7 +46,7 @@ class Refresher:
         await asyncio.shield(coming.done)
 
     async def close(self) -> None:
-        """All waiters get ClientClosed."""
+        """Close: all waiters get ClientClosed."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

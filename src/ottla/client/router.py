@@ -75,7 +75,7 @@ class Router:
         self._keeper = asyncio.create_task(self._keep_fresh())
 
     async def close(self) -> None:
-        """All waiters get ClientClosed."""
+        """Close: all waiters get ClientClosed."""
         self._is_closed = True
         if self._keeper is not None:
             self._keeper.cancel()
@@ -108,7 +108,7 @@ class Router:
         await self._refresher.ask(topics)
 
     def mark_stale(self) -> None:
-        """Metadata turned out to be stale: refresh it in the background, soon.
+        """Refresh stale metadata in the background, soon.
 
         Repeats for a while if nothing has changed: the cluster may not have noticed yet.
         """
@@ -166,7 +166,7 @@ class Router:
         return await self._coordinators.find(key, kind)
 
     def forget_coordinator(self, key: str, kind: int = 0) -> None:
-        """It is not the coordinator, or does not answer."""
+        """Forget a coordinator that does not answer, or is no longer the coordinator."""
         self._coordinators.forget(key, kind)
 
     def learn(self, view: ClusterView) -> None:
@@ -285,7 +285,7 @@ class Router:
                 if self.view == before and loop.time() < self._marked_stale_s + self._doubt_s:
                     self._stale.set()
             except ClientError as failed:
-                # Once per outage.
+                # Logged once per outage.
                 _log.log(logging.DEBUG if is_away else logging.WARNING, "could not refresh metadata: %s", failed)
                 is_away = True
                 self._stale.set()
@@ -293,7 +293,7 @@ class Router:
 
     @property
     def _doubt_s(self) -> float:
-        """As long as the longest delay of callers that mark metadata as stale, to bridge it."""
+        """How long to keep refreshing: as long as the longest delay of callers that mark metadata as stale."""
         return self.config.backoff_max_ms / 1000
 
     async def _until_stale(self) -> None:

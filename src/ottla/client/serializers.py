@@ -44,7 +44,7 @@ class RecordDeserializer(Protocol):
 
 
 class NotReady(Exception):
-    """A deserializer needs something first: `prepare` gets it, and may block."""
+    """Raised if a deserializer needs something first, which `prepare` gets; that may block."""
 
     def __init__(self, prepare: Callable[[], None]) -> None:
         super().__init__("not ready")

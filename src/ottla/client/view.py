@@ -71,7 +71,7 @@ class ClusterView:
         return replace(self, brokers={**self.brokers, broker.node_id: broker})
 
     def merged(self, response: MetadataResponse, *, are_all_topics: bool) -> ClusterView:
-        """The view after this response, which covers all topics or the named ones."""
+        """The view updated with this response, which covers all topics or the named ones."""
         answered = {
             topic.name: _merge_topic(self.topics.get(topic.name), topic.name, topic)
             for topic in response.topics

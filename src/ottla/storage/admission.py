@@ -31,7 +31,7 @@ def check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None
 
 
 def check_keys(batch: bytearray | memoryview, header: BatchHeader) -> None:
-    """A compacted topic needs a key in every record."""
+    """Check that every record has a key, as a compacted topic requires."""
     from ottla.records.compaction import has_record_without_key  # imported lazily: few topics are compacted
 
     if has_record_without_key(memoryview(batch), header):

@@ -32,7 +32,7 @@ KEY_ID_END: Final = HEADER_BYTES + 4
 
 
 class BatchOwner(NamedTuple):
-    """The place that batches are bound to."""
+    """The topic and partition that batches are bound to."""
 
     topic_id: TopicId
     partition: int
@@ -48,17 +48,17 @@ class BatchCipher:
         """Whether unencrypted segments from before encryption are allowed."""
         self._sealer = sealer
         self.own_keys: OwnKeys | None = None
-        """The keys of this partition alone, if it has any."""
+        """The partition's own keys, if it has any."""
         self._owner = owner
         self._belongs_to = owner.topic_id.raw + owner.partition.to_bytes(4, "big")
         self._buffers = buffers
 
     def with_buffers(self, buffers: ReadBuffers) -> BatchCipher:
-        """For another thread: buffers are not shared."""
+        """A copy with separate buffers, for use in another thread."""
         return BatchCipher(self._sealer, self._owner, buffers, allows_plain=self.allows_plain)
 
     def find_own_keys(self, folder: Path, *, must_exist: bool = True) -> OwnKeys | None:
-        """Those in the partition's folder. They are used from now on, besides the others."""
+        """Load the partition's own keys from its folder. They are used from now on, besides the folder's."""
         from ottla.storage.folder.own_keys import FILE, OwnKeys  # imported lazily
 
         if self.own_keys is None and (not must_exist or (folder / FILE).exists()):
@@ -68,11 +68,11 @@ class BatchCipher:
 
     @property
     def key_id(self) -> int:
-        """Of the current encryption key."""
+        """The id of the current encryption key."""
         return self._sealer.newest
 
     def seal(self, batch: bytes | bytearray | memoryview) -> memoryview:
-        """The stored form of a batch with assigned offsets; for immediate use."""
+        """The stored form of a batch with assigned offsets, in a pooled buffer: do not keep it."""
         view = memoryview(batch)
         size = len(view) + SEAL_BYTES
         stored = self._buffers.empty(size)
@@ -83,7 +83,7 @@ class BatchCipher:
         return stored
 
     def open(self, stored: bytes | memoryview) -> memoryview:
-        """The decrypted batches; CorruptMessage if authentication of one fails."""
+        """Decrypt batches; raises CorruptMessage if one cannot be authenticated."""
         view = memoryview(stored)
         ends = _ends(view)
         opened = self._buffers.empty(len(view) - SEAL_BYTES * len(ends))
@@ -108,7 +108,7 @@ class BatchCipher:
 
 
 def _ends(stored: memoryview) -> list[int]:
-    """The end of each batch. The caller has checked that they are complete."""
+    """The end of each batch. The caller has checked that the batches are complete."""
     ends: list[int] = []
     at = 0
     while at < len(stored):

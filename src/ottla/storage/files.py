@@ -23,7 +23,7 @@ DELETED: Final = ".deleted"
 CORRUPT: Final = ".corrupt"
 
 PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
-"""There may be space again later; any other write error means that the disk cannot be trusted."""
+"""Errors after which there may be space again; any other write error means that the disk cannot be trusted."""
 
 _OFFSET_DIGITS: Final = 20
 
@@ -56,9 +56,9 @@ def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> N
 
 
 def replace_file(path: Path, data: bytes, *, is_durable: bool = True) -> None:
-    """Replace the file atomically: a crash leaves the old or the new one.
+    """Replace the file atomically: after a crash it is the old or the new one.
 
-    With `is_durable`, also a power failure. Without, it is fast, for data that can be rebuilt.
+    With `is_durable`, also after a power failure. Without it, the replacement is fast, for data that can be rebuilt.
     """
     fd = write_beside(path, data)
     try:
@@ -76,12 +76,12 @@ def replace_file(path: Path, data: bytes, *, is_durable: bool = True) -> None:
 
 
 def beside(path: Path) -> Path:
-    """The temporary name of a replacement."""
+    """The temporary name of a replacement file."""
     return path.with_name(path.name + ".tmp")
 
 
 def write_beside(path: Path, data: bytes) -> int:
-    """Write the replacement; returns its descriptor, for fsync. The caller closes it."""
+    """Write the replacement file; returns its descriptor for the fsync. The caller closes it."""
     fd = os.open(beside(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         write_all(fd, data, 0)
@@ -112,8 +112,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_deleted(doomed: Path) -> None:
-    """Remove what `delete_partitions` or `delete_expired` left. It may take long; it can run anywhere."""
-    import shutil  # only now: it takes 2 ms, which no start should wait for
+    """Remove the files left by `delete_partitions` or `delete_expired`. May take long; can run in any thread."""
+    import shutil  # takes 2 ms, too long for every start
 
     if doomed.is_dir():
         shutil.rmtree(doomed, ignore_errors=True)

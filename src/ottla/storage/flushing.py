@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Flush:
-    """A flush in progress. Records below `until_offset` are durable once it and earlier ones have succeeded."""
+    """A flush in progress. Records below `until_offset` are durable once it and all earlier flushes have succeeded."""
 
     def __init__(self, until_offset: int, fds: list[int]) -> None:
         self.until_offset = until_offset
@@ -25,7 +25,7 @@ class Flush:
         self._fds = fds
 
     def run(self) -> None:
-        """Run the fsyncs. Never raises: `error` has the reason."""
+        """Run the fsyncs. Never raises; failures are stored in `error`."""
         try:
             for fd in self._fds:
                 os.fsync(fd)
@@ -44,19 +44,19 @@ class Flush:
 
 
 def is_flush_due(config: LogConfig, since_last_s: float, *, has_full_segments: bool) -> bool:
-    """Whether the flush policy requires a flush of a dirty log, so long after the start of the last one."""
+    """Whether the flush policy requires a flush of a dirty log, this long after the start of the last one."""
     match config.flush:
         case "ack":
             return True
         case "interval":
             return since_last_s * 1000 >= config.flush_interval_ms
         case "os":
-            # Only rolled segments, so that a start after a crash need not recover every segment.
+            # Flushes only rolled segments, so that a start after a crash need not recover every segment.
             return has_full_segments
 
 
 def all_or_none(opening: Iterable[int]) -> list[int]:
-    """Descriptors opened one by one: if one fails, the others are closed."""
+    """Open descriptors one by one; if one fails, the others are closed."""
     fds: list[int] = []
     try:
         fds.extend(opening)

@@ -48,7 +48,7 @@ def base_offset(file: Path) -> int | None:
 
 
 def cipher_for(file: Path, sealer: Sealer) -> BatchCipher:
-    """The cipher of a segment file; DataDirError if its folder's identity is unknown."""
+    """The cipher of a segment file; raises DataDirError if its folder's identity is unknown."""
     folder = file.absolute().parent
     topic_id = read_topic_id(folder)
     partition = folder.name.rpartition("-")[2]
@@ -60,7 +60,7 @@ def cipher_for(file: Path, sealer: Sealer) -> BatchCipher:
 
 
 def key_id_of_segment(file: Path) -> int:
-    """The key id of its first batch; 0 if unencrypted or empty."""
+    """The key id of the first batch; 0 if unencrypted or empty."""
     if not is_encrypted(file):
         return 0
     with file.open("rb") as opened:

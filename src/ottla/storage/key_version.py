@@ -1,4 +1,4 @@
-"""The encryption key of a log: the partition's own key of the version that its config names, or the folder's."""
+"""Selects the encryption key of a log: the partition's own key of the configured version, or the folder's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def use_key_version(log: PartitionLog) -> None:
-    """Encrypt with the key that the config names, which is created if necessary."""
+    """Encrypt with the configured key, which is created if necessary."""
     version, cipher = log.config.encryption_key_version, log.cipher
     if cipher is None:
         if version:
@@ -24,18 +24,18 @@ def use_key_version(log: PartitionLog) -> None:
         if own_keys is None or log.is_offline:
             return
         active = log.segments.active
-        # A segment has keys of one kind, so that its first batch tells whether it must be re-encrypted.
+        # A segment has keys of one kind, so that its first batch shows whether it must be re-encrypted.
         if active.size and (active.oldest_key_id >= FIRST_OWN_KEY_ID) != bool(version):
             log.roll()
         key_id = FIRST_OWN_KEY_ID + version
         if not own_keys.has(version) and any(each.oldest_key_id == key_id for each in log.segments):
-            # A new key of this version would take the place of one that may be restored from a backup.
+            # A new key of this version would replace one that may be restored from a backup.
             raise StorageError(f"{log.folder.name}: own-keys.json lacks key {version}, which data needs")
         own_keys.use(version)
 
 
 def refresh_own_keys(log: PartitionLog) -> None:
-    """Encrypt the keys of this partition with the newest one of the folder."""
+    """Re-encrypt the keys of this partition with the folder's newest key."""
     if log.cipher is not None and log.cipher.own_keys is not None:
         with storage_errors(f"the keys of {log.folder.name}"):
             log.cipher.own_keys.refresh()

@@ -30,7 +30,7 @@ class LeaderEpochs:
         return True
 
     def with_current(self, epoch: int, next_offset: int) -> LeaderEpochs:
-        """A leader's view: its current epoch counts, although it is recorded only with its first record."""
+        """A leader's view: includes its current epoch, which is recorded only with its first record."""
         if epoch <= self.latest:
             return self
         epochs = LeaderEpochs(list(self.entries))
@@ -40,9 +40,8 @@ class LeaderEpochs:
     def end_of(self, epoch: int, next_offset: int) -> tuple[int, int]:
         """The largest known epoch up to `epoch`, and its end offset.
 
-        An epoch before the first known one ended where that one starts: its records are deleted, not truncated. Nothing
-        is known of later epochs, nor of NO_EPOCH. Followers and consumers (KIP-320) find their
-        divergence point with this.
+        An epoch before the first known one ended where that one starts: its records are deleted, not truncated. Later
+        epochs and NO_EPOCH are unknown. Followers and consumers (KIP-320) find their divergence point with this.
         """
         if not 0 <= epoch <= self.latest:
             return NO_EPOCH, NO_OFFSET

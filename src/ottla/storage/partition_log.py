@@ -68,12 +68,12 @@ class PartitionLog:
         self._clock = clock
         self.files = files
         self.snapshot_at = parts.next_offset if parts.is_as_left else None
-        """The offset of a snapshot on disk that is known to be right."""
+        """The offset of a snapshot on disk that is known to be correct."""
         self.lacks_records = parts.lacks_records
         """Whether records were lost to damage that recovery found: more than an incomplete last write."""
         self._offline: str | None = None
         self.is_damaged = False
-        """Whether it went offline because of its contents: opening it again would not help."""
+        """Whether it went offline because its contents are damaged, so that opening it again does not help."""
         self.is_abandoned = False
         self.when_offline: Callable[[str], None] | None = None
         """Called with the reason when the log goes offline."""
@@ -94,16 +94,18 @@ class PartitionLog:
 
     @property
     def recovery_point(self) -> int:
-        """The recovery point: every record below this is on disk."""
+        """The recovery point: every record below it is on disk."""
         return self.unsynced.recovery_point
 
     @property
     def is_start_synced(self) -> bool:
-        """Whether a start offset checkpointed now cannot survive, in a power failure, the records to keep."""
+        """Whether the record at the start is synced: otherwise a power failure could keep a checkpointed start offset,
+        and lose the records to keep.
+        """
         return self.start_offset < self.recovery_point or self.recovery_point >= self.next_offset
 
     def forget_lack(self) -> None:
-        """No ISR counts on its missing records any more."""
+        """Record that no ISR relies on its missing records any more."""
         self.lacks_records = False
         forget_lacking(self.folder)
 
@@ -123,10 +125,10 @@ class PartitionLog:
     ) -> Appended:
         """Validate a producer's batch, assign its offsets, and write it. The log takes ownership of the buffer.
 
-        `has_keys`: skip the check for records without a key, which a compacted log rejects. `is_checked`: the batch was
-        valid before records were removed from it.
+        With `has_keys`, the check for records without a key, which a compacted log rejects, is skipped. With
+        `is_checked`, the batch was valid before records were removed from it.
         """
-        # Before duplicates are recognised: the original may not have been synced.
+        # Checked before duplicates are recognised: the original may not have been synced.
         if self._offline is not None:
             raise self._offline_error()
         header = read_header(batch) if is_checked else check_produced(batch)
@@ -184,7 +186,7 @@ class PartitionLog:
         return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
 
     def _put(self, batch: bytearray, header: BatchHeader, leader_epoch: int) -> int:
-        """Write it at the end, which does not advance yet; returns its base offset."""
+        """Write a batch at the end, without advancing the log end offset yet; returns its base offset."""
         base_offset = self.next_offset
         place(batch, 0, base_offset, leader_epoch)
         if leader_epoch > self.epochs.latest:
@@ -234,7 +236,7 @@ class PartitionLog:
             self.refuse_append(refused)
 
     def refuse_append(self, refused: OSError) -> None:
-        """A write has failed: StorageError. Unless the disk is full, the log goes offline."""
+        """Handle a failed write: raises StorageError. Unless the disk is full, the log goes offline."""
         if refused.errno not in PASSING_ERRORS:
             self.go_offline(f"write failed: {refused.strerror or refused}")
         try:
@@ -244,7 +246,7 @@ class PartitionLog:
         raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
 
     def roll(self) -> bool:
-        """Roll to a new segment, if the current one is not empty; returns whether it was not."""
+        """Roll to a new segment unless the current one is empty; returns whether it rolled."""
         active = self.segments.active
         if active.size == 0:
             return False
@@ -253,21 +255,21 @@ class PartitionLog:
         self.segments.add(segment)
         self.unsynced.add(segment)
         self.snapshot_at = None
-        # It only saves time after a crash.
+        # The snapshot only saves time after a crash.
         with suppress(OSError):
             self.snapshots.write(self.next_offset, self.producers)
         return True
 
     def _create_next(self) -> Segment:
-        # Its file is created last: if anything fails, e.g. for lack of space, the active segment can still be
-        # appended to, and there is no file on disk that would be taken for its successor.
+        # Its file is created last: if anything fails, for example for lack of space, the active segment can still be
+        # appended to, and there is no file that would be mistaken for its successor.
         self.segments.active.complete()
         return Segment.create(self.folder, self.next_offset, self.config, self.files, self.cipher)
 
     # Removing
 
     def raise_start(self, offset: int) -> None:
-        """Raise the log start offset: records below are no longer served.
+        """Raise the log start offset: records below it are no longer served.
 
         It survives a crash once the record at `offset` is synced and `DataDir.checkpoint` has been called.
         """
@@ -275,7 +277,7 @@ class PartitionLog:
             raise OffsetOutOfRange(f"offset {offset} is out of range {self.start_offset}..{self.next_offset}")
         self.start_offset = offset
         if self.epochs.drop_before(offset):
-            # Old lines in the file are harmless, and on a full disk this frees space.
+            # Old lines in the file are harmless, and raising the start on a full disk frees space.
             with suppress(OSError):
                 write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
 
@@ -285,7 +287,9 @@ class PartitionLog:
     # Reading
 
     def read(self, offset: int, max_bytes: int, until_offset: int | None = None) -> memoryview:
-        """Complete batches from the one with `offset` on: the first regardless of its size, more while they fit."""
+        """Complete batches from the one that contains `offset` on: the first regardless of its size, more while they
+        fit.
+        """
         if self._offline is not None:
             raise self._offline_error()
         limit = self.next_offset if until_offset is None else min(until_offset, self.next_offset)
@@ -326,7 +330,7 @@ class PartitionLog:
 
     @property
     def acknowledged_offset(self) -> int:
-        """Appends below this may be acknowledged: they are durable according to the flush policy."""
+        """The offset below which appends may be acknowledged: they are durable according to the flush policy."""
         return self.recovery_point if self.config.flush == "ack" else self.next_offset
 
     @property
@@ -343,7 +347,7 @@ class PartitionLog:
         """A flush of more of the appended data; None if there is nothing to sync."""
         if not self.is_dirty:
             return None
-        # E.g. for lack of descriptors: nothing was synced, and it can be retried.
+        # For example no descriptors are left: nothing was synced, and the flush can be retried.
         with storage_errors(self.folder.name):
             return self.unsynced.begin_flush(self.next_offset)
 
@@ -352,7 +356,7 @@ class PartitionLog:
         if flush.error is not None:
             self.go_offline(f"fsync failed: {flush.error.strerror or flush.error}")
         if self._offline is not None:
-            # Later ones are not trusted either: the kernel reports an error once, possibly for the same pages.
+            # Later flushes are not trusted either: the kernel reports an error once, possibly for the same pages.
             raise self._offline_error() from flush.error
         self.unsynced.finish_flush(flush)
 
@@ -370,7 +374,7 @@ class PartitionLog:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the disk failed this log, which then serves nothing until it is opened again."""
+        """Whether a disk error took this log offline; it serves nothing until it is opened again."""
         return self._offline is not None
 
     def check_online(self) -> None:
@@ -378,7 +382,7 @@ class PartitionLog:
             raise self._offline_error()
 
     def go_offline(self, reason: str) -> StorageError:
-        """Refuse reads and appends until it is opened again; returns the error that they get."""
+        """Reject reads and appends until the log is opened again; returns their error."""
         if self._offline is None:
             self._offline = reason
             _logger.critical("%s: the log is offline, on a single broker until a restart: %s", self.folder.name, reason)
@@ -387,7 +391,7 @@ class PartitionLog:
         return self._offline_error()
 
     def take_offline(self, reason: str) -> None:
-        """Because its contents are damaged."""
+        """Take the log offline because its contents are damaged."""
         self.is_damaged = True
         self.go_offline(reason)
 

@@ -85,10 +85,10 @@ class LogParts(NamedTuple):
     snapshots: Snapshots
     epochs: LeaderEpochs
     is_as_left: bool
-    """Whether everything is on disk as after a clean shutdown."""
+    """Whether the files are unchanged since a clean shutdown."""
     cipher: BatchCipher | None = None
     lacks_records: bool = False
-    """Whether more than an incomplete last write was cut off, or synced records are missing."""
+    """Whether more than an incomplete last write was truncated, or synced records are missing."""
 
 
 def open_log(
@@ -146,7 +146,7 @@ class _Opening:
         if not segments or (self._cipher is not None and segments[-1].cipher is None):
             is_found = False
             self._begin_segment(segments, next_offset)
-        # A snapshot beyond the end: it would be mistaken for one of the records that get these offsets.
+        # Remove a snapshot beyond the end: it would be mistaken for one of the new records that get these offsets.
         self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= next_offset])
         recovery_point = next_offset if known.is_clean else min(known.recovery_point, next_offset)
         trusted = next_offset if self._doubtful_from is None else self._doubtful_from
@@ -163,14 +163,16 @@ class _Opening:
             producers=producers,
             snapshots=self._snapshots,
             epochs=self._load_epochs(segments, start_offset, next_offset),
-            # No snapshot is trusted from where anything had to be verified or rebuilt.
+            # Snapshots after the first verified or rebuilt batch are not trusted.
             is_as_left=is_found and known.is_clean and taken_at == next_offset,
             cipher=self._cipher,
             lacks_records=self._lacks_records,
         )
 
     def _note_missing(self, next_offset: int) -> None:
-        """More was synced once: the end of the file was damaged, truncated or replaced since."""
+        """Record missing records: more was synced once, and the end of the file was damaged, truncated or replaced
+        since.
+        """
         end = self._known.recovery_point
         self._lacks_records = note_lacking(self._folder, lacks=True)
         _logger.error("%s: synced records are missing: offsets %d to %d", self._folder.name, next_offset, end - 1)
@@ -212,7 +214,7 @@ class _Opening:
         return {base for base in bases if base is not None}
 
     def _drop_empty(self, base_offset: int) -> None:
-        """Of two segments with the same base offset, the unencrypted one, which `_begin_segment` did not remove."""
+        """Of two segments with the same base offset, drop the unencrypted one that `_begin_segment` did not remove."""
         path = self._folder / file_name(base_offset, LOG)
         if path.stat().st_size:
             raise StorageError(
@@ -221,7 +223,7 @@ class _Opening:
         path.unlink()
 
     def _begin_segment(self, segments: list[Segment], next_offset: int) -> None:
-        """The first of all, or the first that is encrypted."""
+        """Create the first segment of the log, or its first encrypted one."""
         last = segments[-1] if segments else None
         if last is not None:
             last.seal()
@@ -273,7 +275,7 @@ class _Opening:
             if isinstance(batch, Damage):
                 damage = batch
                 if damage.offset >= self._known.recovery_point and not self._known.is_clean:
-                    # With an intact batch behind it, it is more than an incomplete last write.
+                    # If an intact batch follows, this is more than an incomplete last write.
                     later = segment.walk(damage.position, damage.offset, segment.base_offset + MAX_OFFSETS_IN_A_FILE)
                     is_more = any(not isinstance(each, Damage) for each in later)
                     self._lacks_records |= note_lacking(self._folder, lacks=is_more)
@@ -298,20 +300,21 @@ class _Opening:
             self._epochs_found.append((epoch, batch.header.base_offset))
 
     def _reason_to_end(self, checked: _Checked, end_offset: int | None) -> str | None:
-        """Why the log cannot continue after this segment, if it cannot."""
+        """Why the log cannot continue after this segment; None if it can."""
         if checked.damage is not None:
             is_torn = checked.damage.offset >= self._known.recovery_point
             return checked.damage.reason if is_torn or end_offset is None else None
         if end_offset is None or checked.next_offset < self._known.recovery_point:
             return None
-        # A power failure may lose the end of a segment but keep the next one. Only compaction also leaves such a gap.
+        # A power failure may lose the end of a segment but keep the next one. The only other cause of such a gap is
+        # compaction.
         is_gap = checked.next_offset < end_offset and "compact" not in self._config.cleanup_policy
         if is_gap or checked.next_offset > end_offset:
             return f"it ends before offset {checked.next_offset}, but the next segment starts at {end_offset}"
         return None
 
     def _end_log(self, segments: list[Segment], number: int, checked: _Checked, reason: str) -> None:
-        # In this order, and from the end: after an interruption, the next start does the rest.
+        # In this order, and from the end: after an interruption, the next start completes it.
         cut = segments[number + 1 :]
         self._lacks_records |= note_lacking(self._folder, lacks=any(segment.size for segment in cut))
         self._set_aside(cut)
@@ -319,7 +322,7 @@ class _Opening:
         self._cut(segments[number], checked.end, reason)
 
     def _is_txn_index_sane(self, segment: Segment, end_offset: int) -> bool:
-        # Fewer than recorded also after a truncation; then they are rebuilt unnecessarily.
+        # There are also fewer than recorded after a truncation, and then the index is rebuilt unnecessarily.
         is_all_there = len(segment.txn_index) >= self._known.aborted.get(segment.base_offset, 0)
         return is_all_there and segment.txn_index.is_sane(segment.base_offset, end_offset)
 
@@ -343,7 +346,7 @@ class _Opening:
                 damaged.seek(position)
                 shutil.copyfileobj(damaged, aside)
         except OSError as refused:
-            # On a full disk there is no space to keep it, and starting matters more than a torn batch.
+            # A full disk has no space to keep a copy, and starting is more important than a torn batch.
             kept_as.unlink(missing_ok=True)
             _logger.error("%s: could not keep the truncated part: %s", self._folder.name, refused)
         _logger.warning(
@@ -359,7 +362,7 @@ class _Opening:
         segment.size = position
 
     def _set_aside(self, segments: list[Segment]) -> None:
-        """Segments behind the end of the log, the last one first."""
+        """Set aside the segments behind the end of the log, the last one first."""
         for segment in reversed(segments):
             segment.close()
             segment.path.rename(segment.path.with_name(segment.path.name + CORRUPT))
@@ -399,6 +402,6 @@ def _logs_of(stem: str) -> set[str]:
 
 
 def _drop_cached(fd: int) -> None:
-    """Drop the file from the page cache: after a failed fsync it may have data that the disk never got."""
+    """Drop the file from the page cache: after a failed fsync the cache may have data that was never written."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -36,7 +36,7 @@ class Lost(NamedTuple):
 
 
 def damage_in(folder: Path, decrypt_of: Callable[[Path], Decrypt | None]) -> list[Lost]:
-    """What `repair` would remove; read-only."""
+    """The ranges that `repair` would remove; read-only."""
     files = segment_files(folder)
     found = []
     for number, file in enumerate(files):
@@ -57,7 +57,7 @@ def damage_in(folder: Path, decrypt_of: Callable[[Path], Decrypt | None]) -> lis
 
 
 def repair(folder: Path, lost: list[Lost]) -> list[Path]:
-    """Remove what `damage_in` found; returns the backups of the damaged segments."""
+    """Remove the ranges that `damage_in` found; returns the backups of the damaged segments."""
     damaged = dict.fromkeys(each.path for each in lost if each.path.name != MISSING)
     kept = [_without(file, [each for each in lost if each.path == file]) for file in damaged]
     (folder / MISSING).unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def _lost_from(file: Path, pieces: list[FoundBatch | Damage], end_offset: int | 
 
 
 def _without(file: Path, lost: list[Lost]) -> Path:
-    """Replace the segment by its intact batches. A crash leaves the damaged or the repaired one."""
+    """Replace the segment by its intact batches. A crash leaves either the damaged or the repaired one."""
     kept_as = _free_name(file, lost[0].position)
     repaired = file.with_name(file.name + _TMP)
     starts = [0, *(each.position + each.size for each in lost)]
@@ -113,6 +113,6 @@ def _without(file: Path, lost: list[Lost]) -> Path:
 
 
 def _free_name(file: Path, position: int) -> Path:
-    """Named like recovery's files; with a number if it exists."""
+    """A file name like those of recovery, with a number if it exists."""
     names = (f"{file.name}.{position}{number}{CORRUPT}" for number in ("", *(f".{each}" for each in range(1, 1000))))
     return next(path for path in map(file.with_name, names) if not path.exists())

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def delete_expired(log: PartitionLog, now_ms: int, committed: int | None = None) -> list[Path]:
-    """Delete segments by retention; the caller removes their renamed files later.
+    """Delete expired segments; the caller removes their renamed files later.
 
-    Never segments with records from `committed` on, which other replicas may not have yet.
+    Segments with records at or above `committed`, which other replicas may not have yet, are kept.
     """
     if log.is_offline:
         return []
@@ -55,7 +55,7 @@ def _can_roll(log: PartitionLog) -> bool:
 
 
 def expired(segments: Sequence[Segment], config: LogConfig, now_ms: int, start_offset: int) -> int:
-    """How many of the oldest segments to delete; all of them only if the last has records."""
+    """The number of oldest segments to delete; all of them only if the last has records."""
     doomed = _below_start(segments, start_offset)
     if "delete" in config.cleanup_policy:
         doomed = max(doomed, _too_old(segments, config, now_ms), _too_much(segments, config))
@@ -96,7 +96,7 @@ def _too_much(segments: Sequence[Segment], config: LogConfig) -> int:
 
 def _count_while(segments: Sequence[Segment], is_doomed: Callable[[Segment], bool]) -> int:
     count = 0
-    # The last one only if it has records; an empty one before it was left by compaction.
+    # The last segment only if it has records; an empty one before it was left by compaction.
     end = len(segments) if segments[-1].size > 0 else len(segments) - 1
     while count < end and is_doomed(segments[count]):
         count += 1

@@ -1,4 +1,4 @@
-"""Removing the end of a log: a follower that diverges from its leader truncates to the last common record."""
+"""Removes the end of a log: a follower that diverges from its leader truncates to the last common record."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _truncate(log: PartitionLog, offset: int, keep: int, position: int) -> None:
     end = log.segments.truncate(offset, keep, position)
     log.next_offset = end
     log.snapshots.keep_only([at for at in log.snapshots.offsets() if at <= end])
-    # New records will replace the truncated ones: a power failure must not bring those back, or a mixture.
+    # New records will replace the truncated ones: a power failure must not bring back the old ones, or a mixture.
     sync_all(log.segments.active.fsync_targets())
     sync_folder(log.folder)
     log.unsynced.truncated(log.segments.all, end)
@@ -49,7 +49,7 @@ def _truncate(log: PartitionLog, offset: int, keep: int, position: int) -> None:
 
 
 def restart_at(log: PartitionLog, offset: int) -> None:
-    """Delete everything and start at `offset`: the leader has no common records."""
+    """Delete everything and start at `offset`: the logs of the leader and this follower have no record in common."""
     log.check_online()
     if log.before_truncation is not None:
         log.before_truncation(0)

@@ -24,10 +24,10 @@ class Unsynced:
         self.recovery_point = parts.recovery_point
         """The recovery point: every record below this is on disk."""
         self.has_new_files = not parts.is_as_left
-        """Whether the folder has to be synced, too."""
+        """Whether the folder has to be synced as well."""
         self._folder = folder
         self._files = files
-        # The last one is the active segment.
+        # The last segment is the active one.
         self._segments = parts.unsynced
         self._flushes: list[Flush] = []
 
@@ -45,9 +45,10 @@ class Unsynced:
         self.has_new_files = True
 
     def begin_flush(self, next_offset: int, also: Iterable[Path] = ()) -> Flush:
-        """The files to sync for more of the appended data, and the offset that makes durable.
+        """The files to sync for more of the appended data, and the offset below which data is then durable.
 
-        All of it, unless there are many segments, as after a crash: each takes descriptors until it is synced.
+        Includes all appended data, unless there are many segments, as after a crash: each takes descriptors until it is
+        synced.
         """
         segments, later = self._segments[:_SYNCED_AT_ONCE], self._segments[_SYNCED_AT_ONCE:]
         fds = self._files.with_room(lambda: all_or_none(self._fsync_targets(segments, also)))
@@ -66,19 +67,21 @@ class Unsynced:
             yield open_folder(self._folder)
 
     def finish_flush(self, flush: Flush) -> None:
-        """This one has succeeded."""
+        """Record a successful flush."""
         flush.is_finished = True
-        # In start order: each covers only what earlier ones did not.
+        # In start order: each flush covers only what earlier ones did not.
         while self._flushes and self._flushes[0].is_finished:
             until_offset = self._flushes.pop(0).until_offset
             self.recovery_point = max(self.recovery_point, until_offset)
 
     def keep_only(self, segments: Collection[Segment]) -> None:
-        """The others have been deleted."""
+        """Forget the other segments, which have been deleted."""
         self._segments = [segment for segment in self._segments if segment in segments]
 
     def truncated(self, segments: list[Segment], next_offset: int) -> None:
-        """These segments are left, without records from this offset on; the last one may be new here."""
+        """Handle a truncation: these segments are left, without records from this offset on; the last one may be new
+        here.
+        """
         self.keep_only(segments[:-1])
         self._segments.append(segments[-1])
         for flush in self._flushes:
@@ -86,7 +89,7 @@ class Unsynced:
         self.recovery_point = min(self.recovery_point, next_offset)
 
     def restarted(self, segment: Segment, offset: int) -> None:
-        """Only this empty segment is left, which starts at `offset`."""
+        """Handle a restart: only this empty segment, which starts at `offset`, is left."""
         for flush in self._flushes:
             flush.until_offset = 0
         self._segments = [segment]

@@ -43,7 +43,7 @@ class Asker(NamedTuple):
 
 
 class AclIndex:
-    """ACLs, indexed so that those that match a name are found quickly."""
+    """ACLs, indexed by resource so that the ACLs matching a name are found quickly."""
 
     def __init__(self, acls: Collection[Acl], *, is_open_without: bool = False) -> None:
         """`is_open_without`: allow access to resources without ACLs."""
@@ -61,7 +61,7 @@ class AclIndex:
         }
 
     def asker(self, principals: Iterable[str], host: str) -> Asker:
-        """A client with the roles of its principals, and the roles of those roles."""
+        """Resolve a client: its principals, their roles, and the roles of those roles."""
         asker = Asker(frozenset(principals), host)
         while self._roles:
             joined = {role for role in self._roles if role not in asker.principals and self._is_member(asker, role)}
@@ -135,7 +135,7 @@ def _contains(name: str, pattern: PatternType, acl: Acl) -> bool:
 
 
 def _dominates(no: Acl, yes: Acl) -> bool:
-    """Whether everything that `yes` allows is denied by `no`."""
+    """Whether the denial `no` covers everything that `yes` allows."""
     if no.pattern_type is PatternType.PREFIXED:
         return yes.resource_name.startswith(no.resource_name)
     return yes.pattern_type is PatternType.LITERAL and yes.resource_name == no.resource_name

@@ -33,7 +33,7 @@ class Authorizer:
         self._known: dict[tuple[str, str, tuple[str, ...], str, int], bool] = {}
 
     def is_allowed(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-        """Whether this client is allowed; not audited."""
+        """Whether this client is allowed the operation, without an audit line."""
         client = context.connection
         acls = self._acls()
         if acls is not self._indexed:
@@ -51,14 +51,14 @@ class Authorizer:
         return answer
 
     def check(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-        """Whether this client is allowed. A denial is audited."""
+        """Whether this client is allowed the operation. A denial is audited."""
         if self.is_allowed(context, operation, kind, name):
             return True
         self.note_denied(context, operation, kind, (name,))
         return False
 
     def note_denied(self, context: Context, operation: AclOperation, kind: ResourceType, names: Sequence[str]) -> None:
-        """One audit line for all of these."""
+        """Write one audit line for all of these denials."""
         if self._audit is not None and names:
             self._audit.denied(context, operation.name, kind.name, names)
 

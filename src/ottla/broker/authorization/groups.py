@@ -61,7 +61,7 @@ def find_coordinator(
 ) -> NowOrLater:
     kind = _COORDINATED.get(request.key_type)
     if kind is None and context.version < _SHARE_STATE_SINCE:
-        return handler(broker, request, context)  # refuses it
+        return handler(broker, request, context)  # the handler rejects it
     if kind is None:
         # The state of share groups is for brokers only.
         each = Each(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, _KEYS, _FOUND, resource=lambda _, __: CLUSTER)
@@ -88,7 +88,7 @@ def _code_of(resource: Resource) -> ErrorCode:
 def list_groups(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: ListGroupsRequest, context: Context
 ) -> NowOrLater:
-    """All groups, with DESCRIBE on the cluster; otherwise those that the client may describe."""
+    """List all groups with DESCRIBE on the cluster; otherwise only the groups that the client may describe."""
     answer = handler(broker, request, context)
     if authorizer.is_allowed(context, AclOperation.DESCRIBE, *CLUSTER):
         return answer
@@ -216,7 +216,7 @@ def _hiding_in_groups(
 def shown_group(
     authorizer: Authorizer, group: Described, topics: Iterable[str], context: Context, *, with_operations: bool
 ) -> Described:
-    """A group as the client may see it: without members if it may not describe one of these topics."""
+    """A group as the client may see it: without its members if the client may not describe one of these topics."""
     if not all(authorizer.may_see(context, name) for name in topics):
         return structs.replace(
             group,

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from ottla.wire.declare import Message, Request
 
 LOOKS_AT_CLOCK: Final = 32
-"""After this many entries of a list."""
+"""Check the clock after this many entries of a list."""
 
 
 def guarded(rule: Rule, authorizer: Authorizer, handler: Handler) -> Handler:
-    """The handler, called only for what the rule allows."""
+    """Wrap the handler so that it is called only for what the rule allows."""
     custom = None if rule.custom is None else partial(rule.custom(), authorizer, handler)
     if not rule.needs and rule.each is None:
         return custom or handler

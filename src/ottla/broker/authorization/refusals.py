@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Message)
 _LOOKS_AT_CLOCK: Final = 32
-"""After this many entries of a list."""
+"""Check the clock after this many entries of a list."""
 
 CODES: Final = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -38,7 +38,7 @@ _CODE_FIELDS: Final = frozenset({"error_code", "partition_error_code"})
 _NAME_FIELDS: Final = frozenset({"name", "group_id", "key", "transactional_id", "user"})
 """Fields that identify an entry if a request lists plain names."""
 _INDEX_FIELDS: Final = ("partition_index", "partition", "partition_id", "index")
-"""The names of the partition index in requests and responses; both sides of an API may differ."""
+"""The names of the partition index field; an API's request and response may use different ones."""
 _IDENTITY: Final = frozenset(
     {
         *_NAME_FIELDS,
@@ -51,7 +51,9 @@ _IDENTITY: Final = frozenset(
         "WritableTxnMarkerResult.producer_id",
     }
 )
-"""Fields that are copied from the request. Others with the same name have another meaning in a response."""
+"""Fields that are copied from the request. Fields of the same name that are not listed here have another meaning in the
+response.
+"""
 _FILLED: Final = frozenset(
     {
         "AlterPartitionReassignmentsResponse",
@@ -76,11 +78,11 @@ _VALUES: Final[Mapping[str, object]] = {
     "OffsetFetchResponsePartitions.metadata": "",
     "PartitionResult.start_offset": 0,
 }
-"""Kafka's values of fields that would otherwise have their default, or be 0 or empty."""
+"""Kafka's values of fields in error responses that differ from the field's default."""
 
 
 def refusal(kind: type[M], asked: object, code: ErrorCode, version: int) -> M:
-    """An error response of this type for a request, a part of one, a name or a number."""
+    """Build an error response of this type for a request, an entry of one, a name or a number."""
     made = refusing(kind, asked, code, version, None)
     while True:
         try:
@@ -90,7 +92,7 @@ def refusal(kind: type[M], asked: object, code: ErrorCode, version: int) -> M:
 
 
 def refusing(kind: type[M], asked: object, code: ErrorCode, version: int, turns: Turns | None) -> InTurns[M]:
-    """The same in slices: one request may list 100,000 partitions."""
+    """Like `refusal`, in time slices: one request may list 100,000 partitions."""
     values: dict[str, object] = {}
     for field in layout(kind, version).fields:
         part = _part(field)
@@ -139,13 +141,13 @@ def _part(field: Field) -> type[Message] | None:
 
 
 def _lists(kind: type[Message], version: int) -> bool:
-    """Whether the response lists the requested entries: not with a top-level error code."""
+    """Whether the response lists the requested entries. It does not if it has a top-level error code."""
     has_own = any(field.name in _CODE_FIELDS for field in layout(kind, version).fields)
     return not has_own or kind.__name__ in _FILLED
 
 
 def _identity(kind: type[Message], name: str, asked: object) -> object:
-    """The value that identifies the part of the request; None if the field does not."""
+    """The value that identifies this entry of the request; None if the field does not identify it."""
     if name in _INDEX_FIELDS:
         if isinstance(asked, int):
             return asked
@@ -158,7 +160,7 @@ def _identity(kind: type[Message], name: str, asked: object) -> object:
 
 
 def _parts_asked(asked: object) -> tuple[Any, ...]:
-    """The lists in the request: of partitions, of topics, of names."""
+    """The lists in the request: partitions, topics or names."""
     if not isinstance(asked, Message):
         return ()
     lists = [value for value in structs.asdict(asked).values() if isinstance(value, tuple)]

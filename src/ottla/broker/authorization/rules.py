@@ -80,7 +80,7 @@ class Need(Struct, frozen=True):
     name: str = ""
 
     def resource(self, request: Request) -> Resource | None:
-        """None if the request names no resource, so that there is nothing to check."""
+        """The resource to check; None if the request names no resource."""
         if self.kind is ResourceType.CLUSTER:
             return CLUSTER
         name: str | None = getattr(request, self.name)
@@ -104,7 +104,7 @@ class Each(Struct, frozen=True):
     """Request fields that are cleared for the handler, which is then called even without entries:
     it may have an error for the whole request."""
     or_on_cluster: bool = False
-    """Whether the operation on the cluster is sufficient."""
+    """Whether the operation allowed on the cluster is sufficient."""
 
     def of(self, broker: Broker, item: object) -> Resource | None:
         if self.resource is not None:
@@ -125,6 +125,6 @@ class Rule(Struct, frozen=True):
 
     @property
     def operations(self) -> frozenset[tuple[AclOperation, ResourceType]]:
-        """All that may be asked about."""
+        """All operations that the rule may check."""
         each = () if self.each is None else ((self.each.operation, self.each.kind),)
         return frozenset((*((need.operation, need.kind) for need in self.needs), *each, *self.also))

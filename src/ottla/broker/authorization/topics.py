@@ -110,14 +110,15 @@ def _fetch_rest(  # noqa: PLR0913
 ) -> NowOrLater:
     is_in_session = request.session_epoch > 0
     if denied and is_in_session:
-        # Its next fetch is a full one, and gets a response with the denied partitions.
+        # The client's next fetch is a full fetch, and its response includes the denied partitions.
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
     if denied:
         left = tuple(topic for at, topic in enumerate(request.topics) if at not in denied)
         not_fetched = tuple(denied.values())
         if not left:
             return FetchResponse(responses=not_fetched)
-        # Without a session: denied partitions would be in it for the client, but not for the broker.
+        # Served without a session: the client would consider the denied partitions part of the session, the broker
+        # would not.
         request = structs.replace(request, topics=left, session_id=_NO_SESSION, session_epoch=_WITHOUT_SESSION)
         answer = handler(broker, structs.replace(request, max_wait_ms=0), context)
         return then(answer, lambda response: with_more(response, "responses", not_fetched))
@@ -169,14 +170,14 @@ def _if_still_allowed(
 def _what_is_still_allowed(
     authorizer: Authorizer, broker: Broker, response: FetchResponse, context: Context
 ) -> FetchResponse:
-    """The fetch has waited, and an ACL may have changed meanwhile."""
+    """Filter the response again: an ACL may have changed while the fetch waited."""
     if all(_may_read(authorizer, broker, one, context) for one in response.responses):
         return response
     topics = tuple(
         one if _may_read(authorizer, broker, one, context) else _without_records(one, context)
         for one in response.responses
     )
-    # Without a session: its next fetch is a full one.
+    # Served without a session, so the client's next fetch is a full fetch.
     return structs.replace(response, responses=topics, session_id=_NO_SESSION)
 
 
@@ -197,7 +198,7 @@ def metadata(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: MetadataRequest, context: Context
 ) -> NowOrLater:
     if is_by_id_too_early(request, context.version):
-        return handler(broker, request, context)  # refuses it
+        return handler(broker, request, context)  # the handler rejects it
     wants_all = request.topics is None or (context.version == 0 and not request.topics)
 
     def go_on(denied: dict[int, MetadataResponseTopic]) -> NowOrLater:

@@ -1,4 +1,4 @@
-"""Producer ids and transactions."""
+"""Authorization of producer ids and transactions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def add_partitions_to_txn(
 def _unwritable(
     authorizer: Authorizer, request: AddPartitionsToTxnRequest, context: Context
 ) -> InTurns[tuple[AddPartitionsToTxnTopicResult, ...]]:
-    """Errors for all topics, if any of them, or the transactional id, is denied."""
+    """Errors for all topics if the transactional id or any of the topics is denied."""
     topics = request.v3_and_below_topics
     turns = Turns()
     if authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.v3_and_below_transactional_id):
@@ -104,7 +104,7 @@ def _unwritable(
 def describe_transactions(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: DescribeTransactionsRequest, context: Context
 ) -> NowOrLater:
-    """Of a visible transaction, the client sees the topics that it may describe."""
+    """Describe visible transactions with only those topics that the client may describe."""
 
     def visible(state: TransactionState) -> TransactionState:
         topics = (

@@ -1,4 +1,4 @@
-"""Records with delayed delivery: by share groups and queues, not by ordinary consumers."""
+"""Records with delayed delivery. Share groups and queues honour the delay; ordinary consumers do not."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
 
 DELIVER_AT: Final = "ottla-deliver-at"
-"""The name of the header: its value is milliseconds since 1970 as decimal digits."""
+"""The name of the header; its value is the delivery time in milliseconds since 1970 as decimal digits."""
 _NEEDLE: Final = DELIVER_AT.encode()
 _MOST_DIGITS: Final = 15
 _PIECE_BYTES: Final = 1 << 20
 
 
 def due_ms(headers: Iterable[tuple[str, bytes | None]]) -> int:
-    """When a record with these headers is due; 0 for at once, also if the value is not a number."""
+    """The time at which a record with these headers is due; 0 if it is due at once, or if the value is not a number."""
     for name, value in headers:
         if name == DELIVER_AT and value is not None and value.isdigit() and len(value) <= _MOST_DIGITS:
             return int(value)
@@ -30,7 +30,7 @@ def due_ms(headers: Iterable[tuple[str, bytes | None]]) -> int:
 
 
 def _has_needle(content: memoryview) -> bool:
-    # In chunks: a memoryview cannot be searched, and a copy of everything may be large.
+    # Searched in chunks: a memoryview has no find(), and copying the whole batch could take much memory.
     step = _PIECE_BYTES - len(_NEEDLE)
     return any(_NEEDLE in bytes(content[at : at + _PIECE_BYTES]) for at in range(0, len(content), step))
 
@@ -40,13 +40,13 @@ class Delays(NamedTuple):
 
     delays: Sequence[Delay] = ()
     inflated_bytes: int = 0
-    """The bytes that were decompressed for it."""
+    """The number of bytes that were decompressed to find them."""
 
 
 def delays_in(batch: memoryview, header: BatchHeader, now_ms: int, max_bytes: int) -> Delays:
-    """Raises DecompressedTooLarge.
+    """Find the delayed records of a batch. Raises DecompressedTooLarge.
 
-    Delayed records are rare, so the header's name is searched for in the bytes before any record is parsed.
+    Delayed records are rare, so the bytes are searched for the header's name before any record is parsed.
     """
     content = decompress(header.compression, batch[HEADER_BYTES : header.size], max_bytes)
     if not _has_needle(memoryview(content)):

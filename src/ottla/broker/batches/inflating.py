@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
 
 AT_ONCE_BYTES: Final = 128 * 1024
-"""Decompressed in the event loop, which takes a millisecond or less."""
+"""Batches up to this size are decompressed in the event loop, which takes a millisecond or less."""
 _ANY_RATIO_BYTES: Final = 4 << 20
 """The ratio is not checked below this size: a small batch of zeros is harmless."""
 _THREADS: Final = 2
@@ -55,11 +55,11 @@ class Inflating:
         return min(most, max(_ANY_RATIO_BYTES, at_least, compressed_bytes * self._config.max_decompression_ratio))
 
     async def in_thread(self, work: Callable[[int], T], limit: int, allowance: Allowance) -> T:
-        """The result of `work` with this limit. Raises DecompressedTooLarge."""
+        """Run `work` with this limit in a thread, and return its result. Raises DecompressedTooLarge."""
         await self._threads.acquire()
         self.in_threads += 1
         running = asyncio.get_running_loop().run_in_executor(None, _outcome, work, min(limit, allowance.left))
-        # When it ends, not when its caller gives up: the thread continues.
+        # Released when the work ends, not when its caller gives up: the thread continues.
         running.add_done_callback(lambda _: self._threads.release())
         outcome = await asyncio.shield(running)
         if isinstance(outcome, _Failed):
@@ -93,6 +93,6 @@ def _outcome(work: Callable[[int], T], limit: int) -> T | _Failed:
     try:
         return work(limit)
     except Exception as error:  # noqa: BLE001 - raised again by the caller, if that is still there
-        # Its traceback frames, and those of its cause, reference all decompressed data.
+        # The frames of its traceback, and of its cause's, reference all decompressed data.
         error.__context__ = None
         return _Failed(error.with_traceback(None))

@@ -1,4 +1,4 @@
-"""Dead letters: records as they were, with headers that say why they are there."""
+"""Dead letters: the original records, with headers that describe why they were rejected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ottla.records.reader import Record
 
 PREFIX: Final = "ottla-dead-letter-"
-"""Of the added headers."""
+"""The prefix of the added headers."""
 
 
 class Letters:
@@ -30,7 +30,7 @@ class Letters:
             self._builder.append(*fields)
 
     def built(self) -> list[bytearray]:
-        """All batches so far."""
+        """All batches built so far."""
         if self._builder is not None:
             self._built.append(self._builder.build())
             self._builder = None

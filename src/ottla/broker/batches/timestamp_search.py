@@ -59,7 +59,7 @@ class TimestampSearch:
         try:
             found, inflated_bytes = await self._inflating.in_thread(look, limit, self._allowance)
         except DecompressedTooLarge:
-            # It may begin before the searched record, but not after it.
+            # The batch may start before the searched record, but not after it.
             header = batch.header
             return TimestampOffset(header.max_timestamp, max(header.base_offset, from_offset), header.leader_epoch)
         self._allowance.left -= inflated_bytes

@@ -30,10 +30,10 @@ class Prepared(NamedTuple):
 
     batch: memoryview | bytearray
     has_keys: bool = False
-    """Every record is known to have a key."""
+    """Whether every record is known to have a key."""
     inflated_bytes: int = 0
     is_thinned: bool = False
-    """Checked, and then invalid records were removed."""
+    """Whether invalid records were removed after validation."""
 
 
 class Intake(Struct, frozen=True, gc=False):
@@ -62,7 +62,7 @@ class Intake(Struct, frozen=True, gc=False):
         is_converted = self.codec is not None and codec != self.codec
         if not is_converted and not self.needs_keys:
             return Prepared(batch)
-        # Checked before the conversion as well: an oversized batch is not worth the work.
+        # Checked before the conversion as well, so that an oversized batch is not converted.
         if len(batch) > self.max_message_bytes:
             raise MessageTooLarge(f"a batch of {len(batch)} bytes exceeds max.message.bytes ({self.max_message_bytes})")
         if is_converted and len(batch) > limit:

@@ -13,15 +13,15 @@ Where this differs from Apache Kafka 4.3 on purpose:
 - flush.ms is 1000 by default, because Ottla flushes in the background; Kafka leaves it to the operating system.
   flush.messages with any limit means that records are on the disk before they are acknowledged.
 - Broker configs have the defaults of this broker: groups do not wait before their first rebalance, internal topics
-  have one partition and one replica, connections have a limit, and what Kafka must be told has a default too.
-  What was set to its default counts as not set.
-- Texts are stored normalised, so list items can be subtracted however they were spaced when they were appended, and
-  lists hold nothing twice. Numbers are ASCII digits; NaN, hexadecimal and suffixed decimals are refused.
-- internal.segment.bytes must be at least 1024; Kafka takes anything.
+  have one partition and one replica, connections have a limit, and configs that Kafka requires have a default.
+  A config set to its default counts as not set.
+- Values are stored normalised, so list items can be subtracted regardless of their spacing, and lists have no
+  duplicates. Numbers are ASCII digits; NaN, hexadecimal and suffixed decimals are rejected.
+- internal.segment.bytes must be at least 1024; Kafka accepts anything.
 - A broker config that does not exist is rejected, with a suggestion; Kafka stores it.
 - Fewer broker configs are dynamic: the topic defaults, producer.id.expiration.ms and the replication rates.
   min.insync.replicas can be set for one broker.
-- Compaction lags that contradict each other are refused for brokers too; Kafka takes them, and then refuses every
+- Compaction lags that contradict each other are rejected for brokers too; Kafka accepts them, and then rejects every
   new topic.
 - An unknown operation is an INVALID_REQUEST; Kafka answers UNKNOWN_SERVER_ERROR.
 - A value that is already stored is not checked again when another one is changed.

@@ -60,7 +60,7 @@ class Alteration(Struct, frozen=True):
 
 
 class Resource(Struct, frozen=True, kw_only=True):
-    """Something that has configs: their definitions and constraints."""
+    """A resource with configs: their definitions and constraints."""
 
     kind: str
     definitions: Definitions

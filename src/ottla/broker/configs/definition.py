@@ -17,7 +17,7 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...]
 
 
 class ConfigType(IntEnum):
-    """As DescribeConfigs numbers them."""
+    """Config types, with the numbers of DescribeConfigs."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -40,13 +40,13 @@ class Definition(Struct, frozen=True, kw_only=True):
     """The constraint beyond the type."""
     documentation: str
     broker_name: str | None = None
-    """Of a topic config: the broker config that is its default."""
+    """For a topic config: the broker config that is its default."""
     fallbacks: tuple[str, ...] = ()
-    """Of a broker config without a value: its fallbacks, such as hours for milliseconds."""
+    """For a broker config without a value: its fallbacks, such as hours for milliseconds."""
     is_read_only: bool = False
-    """Set at the start; read-only at run time."""
+    """Whether it can be set only at the start, not at run time."""
     is_hidden: bool = False
-    """Omitted from descriptions unless it is set."""
+    """Whether it is omitted from descriptions unless it is set."""
 
     @property
     def is_sensitive(self) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Synonym(Struct, frozen=True):
-    """The effective value, or one that would be if those before it were not set."""
+    """The effective value, or a value that would be effective if the ones before it were not set."""
 
     name: str
     value: str | None
@@ -76,7 +76,7 @@ def describe_broker(broker: BrokerConfigs, keys: Collection[str] | None = None) 
 
 
 def describe_cluster_default(broker: BrokerConfigs, keys: Collection[str] | None = None) -> list[ConfigEntry]:
-    """Only the dynamic defaults of all brokers: the broker resource without a name."""
+    """Describe the dynamic defaults of all brokers only: the broker resource without a name."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     described = []
     for definition in broker_definitions().values():
@@ -138,8 +138,9 @@ def _entry(definition: Definition, synonyms: Sequence[Synonym]) -> ConfigEntry:
 def _unknown(
     stored: Texts, known: Collection[str], source: ConfigSource, keys: Collection[str] | None
 ) -> list[ConfigEntry]:
-    """Configs that are set but not defined, of a Kafka plug-in or another release: listed so that they can be
-    deleted, but without their values, which may be passwords."""
+    """Configs that are set but not defined, from a Kafka plug-in or another release. They are listed so that they can
+    be deleted, but without their values, which may be passwords.
+    """
     return [
         ConfigEntry(
             name=name,

@@ -82,7 +82,7 @@ class BrokerConfigs(Struct, frozen=True, kw_only=True, dict=True):
     def of(
         cls, view: CatalogView, node_id: int, log: LogConfig, static: Texts, *, is_encrypted: bool = True
     ) -> BrokerConfigs:
-        """As stored in the catalog; to be read again when its broker configs change."""
+        """The broker configs stored in the catalog; must be called again when they change."""
         return cls(
             log=log,
             static=static,
@@ -98,7 +98,7 @@ class BrokerConfigs(Struct, frozen=True, kw_only=True, dict=True):
         return build(self.topic_defaults.log, {**self.topic_values, **usable(overrides)})
 
     def _log_now(self) -> LogConfig:
-        """With settings that can be changed at run time for all topics, but not for one topic."""
+        """The log settings that can be changed at run time, for all topics but not for a single one."""
         text = self.dynamic.get(PRODUCER_ID_EXPIRATION, self.dynamic_default.get(PRODUCER_ID_EXPIRATION))
         if text is None:
             return self.log
@@ -115,7 +115,7 @@ class BrokerConfigs(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def static_log_settings(log: LogConfig) -> dict[str, str]:
-    """The broker configs for which a LogConfig differs from the default."""
+    """The broker configs whose value in this LogConfig differs from the default."""
     settings = {}
     for name, value in values_of(log).items():
         definition = TOPIC_DEFINITIONS[name]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def for_describe(
     entries: Iterable[ConfigEntry], *, synonyms: bool, documentation: bool
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """With the details that the client requested."""
+    """Include only the details that the client requested."""
     return tuple(
         DescribeConfigsResourceResult(
             name=entry.name,

@@ -15,7 +15,7 @@ _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+")
 
 class Rule(Struct, frozen=True):
     text: str
-    """What follows "must be"."""
+    """The text after "must be" in error messages."""
     holds: Callable[[Any], bool]
     """Called only with values of the config's type."""
 

@@ -27,7 +27,7 @@ _USUAL: Final = Settings().completed(is_member=False)
 
 
 def all_static_settings(settings: Settings, address: Address, *, is_member: bool) -> dict[str, str]:
-    """Those of all parts of the broker; with `is_member`, of a node of a cluster as well."""
+    """The static settings of all parts of the broker; with `is_member`, including those of a cluster node."""
     static = static_settings(settings.broker, settings.net, settings.groups, address, settings.transactions)
     static |= share_settings(settings.share) | security_settings(settings.security, settings.net)
     return static | cluster_settings(settings.cluster) if is_member else static
@@ -49,7 +49,7 @@ def static_settings(
 
 
 def share_settings(share: ShareConfig) -> dict[str, str]:
-    """The same for share groups."""
+    """Settings of share groups that differ from the defaults."""
     told, usual = _share_in_kafkas_words(share), _share_in_kafkas_words(_USUAL.share)
     return {name: str(value) for name, value in told.items() if value != usual[name]}
 
@@ -71,13 +71,13 @@ def security_settings(security: SecurityConfig, net: NetConfig) -> dict[str, str
 
 
 def _mechanisms(security: SecurityConfig, net: NetConfig) -> dict[str, None]:
-    """Of all SASL listeners, without duplicates."""
+    """The mechanisms of all SASL listeners, without duplicates."""
     asking = [one for one in _parsed(net) if one.uses_sasl] if net.listeners else []
     return {name: None for one in asking for name in one.mechanisms or security.mechanisms}
 
 
 def cluster_settings(cluster: ClusterConfig) -> dict[str, str]:
-    """Of a cluster member: the default replication factor, and its rack."""
+    """Settings of a cluster member: the default replication factor and its rack."""
     told = {
         "default.replication.factor": cluster.default_replication_factor,
         "offsets.topic.replication.factor": cluster.internal_replication_factor,

@@ -44,7 +44,7 @@ class SchemaRule(Struct, frozen=True):
     """The subject name strategy, without its package; None if keys are not validated."""
     value: str | None
     dead_letters: str
-    """A topic; empty if invalid records are rejected."""
+    """The dead-letter topic; empty if invalid records are rejected."""
 
 
 class TopicConfig(Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class TopicConfig(Struct, frozen=True, kw_only=True):
     log: LogConfig
     compression_type: CompressionType
     compression_level: int | None
-    """None if it is not configurable: producer, uncompressed, snappy."""
+    """None if the level is not configurable (producer, uncompressed, snappy)."""
     min_insync_replicas: int
     leader_replication_throttled_replicas: tuple[str, ...]
     follower_replication_throttled_replicas: tuple[str, ...]
@@ -80,7 +80,7 @@ _TOPIC_KEYS: Final = _named_after_configs(TopicConfig.__struct_fields__)
 
 
 def build(log: LogConfig, values: Mapping[str, Value]) -> TopicConfig:
-    """From the value of every topic config; `log` has settings that are not topic configs."""
+    """Build from a value for every topic config; `log` supplies settings that are not topic configs."""
     settings: dict[str, Any] = {field: values[key] for field, key in _TOPIC_KEYS}
     codec = values["compression.type"]
     level = _integer(values, f"compression.{codec}.level") if codec in _COMPRESSION_LEVELS else None

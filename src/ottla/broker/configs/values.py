@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.broker.configs.definition import Definitions
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
-# Neither NaN, which would pass every comparison with a limit, nor Java's hexadecimal and suffixed forms.
+# Rejects NaN, which would pass every comparison with a limit, and Java's hexadecimal and suffixed forms.
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 # Longer texts are not meaningful numbers, and expensive to parse and compare.
@@ -63,7 +63,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 def to_text(value: Value) -> str:
-    """As Kafka writes it."""
+    """The value as Kafka formats it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):

@@ -1,1 +1,1 @@
-"""Coordinators of groups and transactions: they drive the pure rules, and keep their log and clock."""
+"""Coordinators of groups and transactions: they run the pure rules, and manage their log and clock."""

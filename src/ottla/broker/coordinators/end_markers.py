@@ -23,7 +23,7 @@ _HAS_HEARD_OF_LATER: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorC
 
 
 class Untold(ApiError):
-    """Some partitions have no marker yet."""
+    """Raised while some partitions do not have their marker yet."""
 
     code = ErrorCode.CONCURRENT_TRANSACTIONS
 
@@ -31,7 +31,7 @@ class Untold(ApiError):
 async def write_end_markers(
     broker: Broker, producer: tuple[int, int], marker: EndMarker, places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """Append the marker to partitions that this broker leads, and wait until it is safe; returns the results."""
+    """Append the marker to partitions that this broker leads, wait until it is safe, and return the results."""
     errors = {}
     unsafe = {}
     for at in places:
@@ -54,7 +54,7 @@ async def write_end_markers(
 
 
 def _append(broker: Broker, partition: Partition, producer: tuple[int, int], marker: EndMarker) -> int:
-    """Its offset."""
+    """Append the marker; returns its offset."""
     partition.check_can_append()
     appended = partition.append_end_marker(producer, marker)
     if partition.at.topic == CONSUMER_OFFSETS:
@@ -69,8 +69,8 @@ class MarkerDelivery:
         self._broker = broker
 
     async def deliver(self, untold: set[TopicPartition], producer: tuple[int, int], marker: EndMarker) -> None:
-        """Remove partitions with a marker from `untold`; raises Untold if any are left."""
-        # A deleted partition has no records of the transaction any more.
+        """Remove from `untold` the partitions that got their marker; raises Untold if any are left."""
+        # A deleted partition no longer has records of the transaction.
         untold -= {at for at in untold if not self._broker.topics.exists(at)}
         results: dict[TopicPartition, ErrorCode] = {}
         asked = [self._tell(node, places, producer, marker) for node, places in self._by_leader(untold).items()]
@@ -86,7 +86,7 @@ class MarkerDelivery:
             raise Untold(", ".join(why))
 
     def _by_leader(self, places: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Partitions without a leader are omitted."""
+        """Group partitions by leader; partitions without a leader are omitted."""
         found: dict[int, list[TopicPartition]] = {}
         for at in sorted(places):
             placed = self._broker.topology.placed(self._broker.topics.by_name[at.topic], at.partition)

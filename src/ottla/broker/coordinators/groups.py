@@ -94,7 +94,7 @@ class GroupCoordinator:
         self.run(self.rules.table.start(self.now_ms()))
 
     async def load(self, partition: Partition) -> None:
-        """The same for one partition, while other requests are served."""
+        """Load groups and offsets from one partition, while other requests are served."""
         for _ in self._replayed(partition):
             await asyncio.sleep(0)
         for group in self._groups_in(partition.at.partition):
@@ -105,9 +105,9 @@ class GroupCoordinator:
         self._set_timer()
 
     def unload(self, index: int) -> None:
-        """Unload the groups of a partition that another node leads."""
+        """Unload the groups of a partition that another node now leads."""
         groups = [group.group_id for group in self._groups_in(index)]
-        # A group with only the offsets of an open transaction is not in the table yet.
+        # A group that has only the offsets of an open transaction is not in the table yet.
         pending = [group_id for group_id in self.rules.table.pending.groups if self._is_in(index, group_id)]
         for group_id in dict.fromkeys([*groups, *pending]):
             self.run(self.rules.table.unload(group_id, ErrorCode.NOT_COORDINATOR))

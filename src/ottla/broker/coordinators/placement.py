@@ -1,6 +1,7 @@
-"""What this node of a cluster coordinates: groups, or transactions, whose partition of an internal topic it leads.
+"""The groups or transactions that this cluster node coordinates: those whose internal topic partition it leads.
 
-What it comes to lead it reads before it answers for it; what another leads it forgets.
+A node loads a partition when it becomes its leader, and answers requests about it only then. It unloads partitions that
+another node leads.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ class _Failure(NamedTuple):
 
 
 class Kept(Protocol):
-    """Who keeps what the partitions of the topic say."""
+    """The coordinator that keeps the state of the topic's partitions."""
 
     async def load(self, partition: Partition) -> None:
-        """Take over what a partition says. May be cancelled; `unload` is called then."""
+        """Load the state of a partition. May be cancelled; `unload` is called then."""
 
     def unload(self, index: int) -> None:
-        """Forget what a partition says."""
+        """Unload the state of a partition."""
 
 
 class CoordinatorPlacement:
@@ -47,10 +48,10 @@ class CoordinatorPlacement:
         self._topic = topic
         self._kept = kept
         self._loaded: dict[int, int] = {}
-        """The leader epoch in which a partition was read."""
+        """The leader epoch in which each partition was loaded."""
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._failures: dict[int, _Failure] = {}
-        """Of partitions that are led here and could not be read."""
+        """Failures of partitions that this node leads but could not load."""
         self._again: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -68,7 +69,7 @@ class CoordinatorPlacement:
         return bool(self._loading)
 
     def error_for(self, name: str) -> ErrorCode:
-        """Why this node cannot answer for what has this name; NONE if it can."""
+        """Why this node cannot coordinate the group or transactional id; NONE if it can."""
         state = self._broker.topics.by_name.get(self._topic)
         if state is None or self._cluster.is_fenced:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -100,7 +101,7 @@ class CoordinatorPlacement:
                 self._loading[index] = asyncio.get_running_loop().create_task(self._load(index, epoch))
 
     def _led(self) -> dict[int, int]:
-        """The partitions that this node leads, and in which epoch."""
+        """The partitions that this node leads, with their leader epochs."""
         state = self._broker.topics.by_name.get(self._topic)
         if state is None:
             return {}
@@ -120,20 +121,21 @@ class CoordinatorPlacement:
         finally:
             if self._loading.get(index) is asyncio.current_task():
                 del self._loading[index]
-        # It may have been led in a later epoch meanwhile, or by another.
+        # Meanwhile this node may lead it in a later epoch, or another node may lead it.
         self._settle()
 
     def _failed(self, index: int, refused: ApiError) -> None:
         partition = self._broker.topics.by_name[self._topic].partitions[index]
         if isinstance(refused, NotLeaderOrFollower):
-            # By the view that a node starts with, it may lead what it led before, and does not yet.
+            # The view at the start may still name this node as leader of partitions that it led before, although it
+            # does not lead them yet.
             _logger.info("%s: not loaded yet: %s", partition.at, refused)
             self._try_again(_TRY_AGAIN_S)
             return
         known = self._failures.get(index)
         attempts = 1 if known is None else known.attempts + 1
         self._failures[index] = _Failure(attempts, str(refused))
-        if known is None or known.why != str(refused):  # once, and not with every attempt
+        if known is None or known.why != str(refused):  # logged once, not with every attempt
             _logger.error(
                 "%s: could not be loaded, its contents are not available: %s. If it is damaged and another replica is "
                 "in sync, stop this broker, delete the folder %s and start it again; otherwise restore the folder from "
@@ -141,7 +143,7 @@ class CoordinatorPlacement:
                 *(partition.at, refused, partition.at, partition.at),
             )
         if isinstance(refused, CorruptMessage) and partition.is_open:
-            # Its replica leaves the ISR, so that another one leads, if there is one.
+            # This replica leaves the ISR, so that another replica becomes leader if there is one.
             partition.log.take_offline(f"damaged: {refused}")
         self._try_again(min(_TRY_AGAIN_S * (1 << min(attempts, _MOST_DOUBLINGS)), _MOST_BACKOFF_S))
 
@@ -159,12 +161,12 @@ class CoordinatorPlacement:
 
 
 def placed(broker: Broker, topic: str, kept: Kept) -> CoordinatorPlacement | None:
-    """None for a broker that is alone: all is kept there."""
+    """None for a standalone broker, which coordinates everything."""
     return None if broker.cluster is None else CoordinatorPlacement(broker, broker.cluster, topic, kept)
 
 
 def coordinator_in(broker: Broker, cluster: Cluster, topic: str, name: str) -> BrokerInfo | None:
-    """Who leads the partition of an internal topic that says what is known of `name`."""
+    """The leader of the internal topic's partition that has the state of `name`."""
     state = broker.topics.by_name.get(topic)
     if state is None:
         return None

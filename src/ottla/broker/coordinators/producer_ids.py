@@ -1,4 +1,4 @@
-"""Producer ids, taken from the catalog a block at a time."""
+"""Producer ids, allocated from the catalog in blocks."""
 
 from __future__ import annotations
 

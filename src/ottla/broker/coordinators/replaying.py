@@ -1,4 +1,4 @@
-"""Reading back what a coordinator has written to its log."""
+"""Reads back the records that a coordinator has written to its log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _BYTES_AT_ONCE: Final = 1 << 20
 
 
 def batches_of(partition: Partition) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Every batch of the partition, in order. CorruptMessage if one is damaged, or the end of the log is missing."""
+    """Every batch of the partition, in order. Raises CorruptMessage if a batch is damaged, or the end of the log is
+    missing.
+    """
     missing = read_missing(partition.log.folder)
     if missing is not None:
         raise CorruptMessage(f"records {missing[0]} to {missing[1] - 1} are missing: the log was truncated")
@@ -38,10 +40,10 @@ def batches_of(partition: Partition) -> Iterator[tuple[BatchHeader, memoryview]]
 
 
 class Damaged:
-    """Partitions of an internal topic that could not be read back, of a broker that is alone.
+    """Unreadable partitions of an internal topic, in a standalone broker.
 
-    All other topics are served. For what such a partition holds nothing is answered, and nothing is written to it,
-    until it is repaired or restored: a coordinator that went on with a part of it would forget the rest.
+    All other topics are served. Requests for state in such a partition get an error, and nothing is written to the
+    partition until it is repaired or restored: a coordinator that continued with part of the state would lose the rest.
     """
 
     def __init__(self) -> None:
@@ -61,9 +63,9 @@ class Damaged:
             partition.log.take_offline(f"damaged: {found}")
 
     def error_for(self, index: int) -> ErrorCode:
-        """NONE if what this partition holds is known."""
+        """The error for requests about this partition's state; NONE if it could be read."""
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if index in self._why else ErrorCode.NONE
 
     def clear(self) -> None:
-        """The topic is deleted."""
+        """Handle the deletion of the topic."""
         self._why.clear()

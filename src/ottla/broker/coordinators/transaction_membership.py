@@ -34,7 +34,7 @@ _COORDINATOR_IS_AWAY: Final = frozenset(
         ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )
-"""The response comes later, or from another node."""
+"""Errors that mean a retry may succeed, later or at another node."""
 
 
 class MembershipApi(NamedTuple):
@@ -61,7 +61,7 @@ class MembershipApi(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """The state of a partition when the coordinator was asked."""
+    """The state of a partition when the coordinator was queried."""
 
     leader_epoch: int
     ends: int
@@ -78,7 +78,7 @@ class InTransaction:
         self._answers: dict[tuple[TopicPartition, Producer], tuple[ErrorCode, _Seen]] = {}
 
     async def ask(self, wanted: Mapping[Producer, Collection[Partition]]) -> None:
-        """Ask the coordinator if necessary, before anything is written."""
+        """Query the coordinator if necessary, before anything is written."""
         is_alone = self._broker.cluster is None
         if is_alone and not self._is_joining:
             return
@@ -123,7 +123,7 @@ class InTransaction:
             return dict.fromkeys(places, ErrorCode(unreachable.code))
 
     def error_for(self, partition: Partition, producer: Producer) -> ErrorCode:
-        """Why the producer may not write to this partition now. To be called in the same step as the append."""
+        """Why the producer may not write to this partition now. Must be called in the same step as the append."""
         if self._broker.cluster is None:
             answered = self._answers.get((partition.at, producer))
             if answered is not None and answered[0] is not ErrorCode.NONE:

@@ -54,7 +54,7 @@ class TransactionCoordinator:
         self._timer: asyncio.TimerHandle | None = None
         self._endings: dict[str, asyncio.Task[None]] = {}
         self._unsafe: dict[str, int] = {}
-        """The last record of an id, while it is not known to be safe."""
+        """The offset of the last record of each id that is not known to be safe yet."""
 
     @cached_property
     def peer_requests(self) -> TransactionRequests:
@@ -90,20 +90,20 @@ class TransactionCoordinator:
         self._set_timer()
 
     async def load(self, partition: Partition) -> None:
-        """The same for one partition, while other requests are served."""
+        """Load the transactions of one partition, while other requests are served."""
         last: dict[bytes, bytes | None] = {}
         for _ in _replayed(partition, last):
             await asyncio.sleep(0)
-        # Records that only this node has may be lost, and then were never decided.
+        # Records that only this node has may be lost, in which case nothing was decided.
         await partition.until_safe(partition.log.next_offset - 1)
-        # At once, so that no timeout fires because of a superseded record.
+        # Timeouts are set without yielding, so that none fires because of a superseded record.
         self._take_over(partition, last)
         for transactional_id in self.rules.unfinished():
             self._begin_finishing(transactional_id)
         self._set_timer()
 
     def unload(self, index: int) -> None:
-        """Unload the transactions of a partition that another node leads."""
+        """Unload the transactions of a partition that another node now leads."""
         state = self._broker.topics.by_name.get(TRANSACTION_STATE)
         count = 0 if state is None else len(state.partitions)
         for transactional_id in self.rules.drop(lambda each: not count or partition_for(each, count) == index):
@@ -190,7 +190,7 @@ class TransactionCoordinator:
     async def verify(
         self, transactional_id: str, producer: tuple[int, int], partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether these are part of the producer's open transaction."""
+        """Whether these partitions are part of the producer's open transaction."""
         if error := self.error_for(transactional_id):
             return dict.fromkeys(partitions, error)
         errors = {at: self.rules.verify(transactional_id, *producer, at) for at in partitions}
@@ -259,7 +259,7 @@ class TransactionCoordinator:
     # Ending
 
     def _finishing(self, transactional_id: str) -> asyncio.Task[None]:
-        """Runs to completion even if the client disconnects."""
+        """Write the markers and complete the transaction, even if the client disconnects."""
         self._begin_finishing(transactional_id)
         return self._endings[transactional_id]
 
@@ -287,7 +287,7 @@ class TransactionCoordinator:
                 if self.rules.get(transactional_id) is ending:
                     await self._write(self.rules.completed(transactional_id, self.now_ms()))
             except ApiError as failed:
-                if complaint != str(failed):  # once, not with every retry
+                if complaint != str(failed):  # logged once, not with every retry
                     complaint = str(failed)
                     _logger.warning(
                         "transaction %s: writing end markers failed, retrying: %s", transactional_id, failed

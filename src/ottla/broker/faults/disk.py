@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class DiskFaults:
     def __init__(self) -> None:
         self.failing: dict[int, Fault] = {}
-        """Faults of fsync."""
+        """Injected failures of fsync."""
         self.full: dict[int, Fault] = {}
-        """Faults of writes."""
+        """Injected failures of writes."""
 
     def watch(self, broker: Broker) -> None:
         """Check for faults before each fsync and each write."""

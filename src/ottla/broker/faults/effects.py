@@ -41,7 +41,7 @@ class Call(NamedTuple):
         return answer
 
     def connection(self) -> Connection:
-        """An in-process request has no connection; it gets an error instead."""
+        """The connection of the request. An in-process request has none, and gets an error instead."""
         connection = self.context.connection
         if not isinstance(connection, Connection):
             raise Refused(ErrorCode.NETWORK_EXCEPTION, "the connection was dropped")
@@ -66,7 +66,9 @@ async def drop(call: Call, *, after_effect: bool) -> Answer:
 
 
 async def throttle(call: Call, seconds: float) -> Answer:
-    """Like a quota: the response is sent at once, with the throttle time during which nothing more is served."""
+    """Throttle the client as a quota does: send the response at once, with the time during which nothing more is
+    served.
+    """
     answer = await call.serve()
     call.context.connection.mute_for(seconds)
     if answer is None or "throttle_time_ms" not in answer.__struct_fields__:
@@ -83,7 +85,7 @@ async def truncate(call: Call) -> Answer:
 
 
 async def corrupt(call: Call, fault: Fault, where: Filter) -> Answer:
-    """Applies only if there is a batch: an empty fetch is answered as usual."""
+    """Corrupt a batch in the response. An empty fetch is answered as usual, and does not count."""
     answer: Any = await call.serve()
     if answer is None or fault.is_spent:
         return cast("Answer", answer)

@@ -21,13 +21,13 @@ class Fault:
         if times is not None and times < 1:
             raise ValueError(f"times must be at least 1, got {times}; omit it for no limit")
         self.id = 0
-        """Its number in its broker."""
+        """The fault's number in its broker."""
         self.kind = kind
         self.where = where
         self.times = times
         self.detail = detail
         self.counts_itself = counts_itself
-        """Whether it depends on the response, not only on the request."""
+        """Whether the fault depends on the response, not only on the request."""
         self.struck = 0
         """How often it was triggered."""
         self.removal: Callable[[], None] = _nothing
@@ -58,11 +58,11 @@ class Fault:
         self.removal()
 
     def wait(self, times: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Wait until it was triggered this many times."""
+        """Wait until the fault was triggered this many times."""
         with self._changed:
             if not self._changed.wait_for(lambda: self.struck >= times, timeout_s):
                 raise TimeoutError(f"in {timeout_s:g} s, not {times} times: {self!r}")
 
 
 def _nothing() -> None:
-    """It had its effect immediately, or was never active."""
+    """The removal of a fault that had its effect immediately, or was never active."""

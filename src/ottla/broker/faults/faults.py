@@ -100,7 +100,7 @@ class Faults:
         fault.removal = resume
         return fault
 
-    # Groups and transactions: at once
+    # Groups and transactions; these take effect immediately
 
     def force_rebalance(self, group: str) -> Fault:
         """Trigger a rebalance of the group."""

@@ -23,12 +23,12 @@ _NAMES: Final = frozenset(api.name for api in APIS.values())
 
 class SeenRequest(msgspec.Struct, frozen=True):
     api: str
-    """By Kafka's name, such as Produce."""
+    """Kafka's name of the API, such as Produce."""
     version: int
     client_id: str
     body: Request
     about: tuple[Subject, ...]
-    """The topics and partitions in it."""
+    """The topics and partitions in the request."""
     groups: tuple[str, ...]
 
     @classmethod
@@ -68,7 +68,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     transactional_id: str | None = None
     apis: frozenset[str] = _NAMES
-    """For faults of several APIs: only these match."""
+    """The APIs that a fault of several APIs applies to."""
 
     def __post_init__(self) -> None:
         if self.api is not None and self.api not in _NAMES:

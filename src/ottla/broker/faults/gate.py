@@ -7,7 +7,7 @@ import threading
 
 
 class Gate:
-    """Requests wait in the broker's loop; it may be opened from any thread."""
+    """Requests wait in the broker's event loop; any thread may open the gate."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

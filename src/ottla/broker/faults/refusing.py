@@ -35,7 +35,7 @@ async def refuse(call: Call, code: ErrorCode, where: Filter) -> Answer:
 
 
 async def _refuse_metadata(call: Call, code: ErrorCode, where: Filter) -> Answer:
-    """Brokers are included nevertheless: without them a client could not retry."""
+    """The response includes the brokers nevertheless: without them a client could not retry."""
     answer: Any = await call.serve(structs.replace(call.request, allow_auto_topic_creation=False))
     topics = tuple(
         structs.replace(topic, error_code=code, partitions=()) if where.topic in (None, topic.name) else topic
@@ -60,7 +60,7 @@ async def _refuse_topics(call: Call, fields: tuple[str, str], code: ErrorCode, w
 
 
 def _parted(call: Call, asked: str, where: Filter) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Splits the topics into matching and other ones, each with its partitions."""
+    """Split the topics into matching and other ones, each with its partitions."""
     meant: list[Any] = []
     left: list[Any] = []
     for topic in getattr(call.request, asked):

@@ -1,4 +1,4 @@
-"""The topics, partitions and groups in a request, wherever its API has them."""
+"""The topics, partitions and groups in a request, in whichever fields its API has them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def watch(
     broker: Broker, faults: Faults, note: Callable[[SeenRequest], None] | None = None, own: Client | None = None
 ) -> None:
-    """Start watching. Requests of `own` are from the watcher itself: not recorded, and without faults."""
+    """Start watching. Requests with the client id `own` are the watcher's: they are not recorded and get no faults."""
 
     def around(_api: Api, handler: Handler) -> Handler:
         def watched(broker: Broker, request: Request, context: Context) -> object:

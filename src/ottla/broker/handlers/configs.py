@@ -223,7 +223,7 @@ async def _alter_topic(broker: Broker, name: str, edit: Edit[str], *, is_trial: 
 
 
 def _configs_of_group(broker: Broker, name: str) -> Mapping[str, str]:
-    """The group need not exist."""
+    """The configs of a group, which need not exist."""
     if not name:
         raise InvalidRequest("Group name must not be empty.")
     held = broker.catalog.view.configs.get(ConfigResource(ConfigScope.GROUP, name))

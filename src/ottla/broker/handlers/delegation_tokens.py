@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _NO_TIME: Final = -1
-"""In a broker's error responses; those of Kafka's controller have 0."""
+"""The value in a broker's error responses; Kafka's controller sends 0."""
 
 
 class _NotAllowed(ApiError):
@@ -149,7 +149,9 @@ def _checked(broker: Broker, context: Context) -> DelegationTokens:
 
 
 def _may_ask(context: Context) -> bool:
-    """Not without authentication, and not with a token: a token must not create its successor."""
+    """Whether tokens may be managed on this connection: not without authentication, and not when logged in with a
+    token, since a token must not create its successor.
+    """
     client = context.connection
     if getattr(client.login, "token_id", None) is not None or client.listener == "PLAINTEXT":
         return False

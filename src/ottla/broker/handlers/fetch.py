@@ -56,7 +56,7 @@ def fetch(
     if missing <= 0 or request.max_wait_ms <= 0 or not results:
         return _response(plan, results)
     until_s = _until_s(request)
-    # Started here and not in the task, which runs later: appends in between must count.
+    # Started here and not in the task, which runs later, so that appends in between are counted.
     wait = _wait(broker, request, plan, is_by_id, missing, until_s)
     return _when_enough(broker, request, plan, is_by_id, wait, until_s)
 
@@ -83,7 +83,7 @@ async def _when_enough(  # noqa: PLR0913
 
 
 async def _fetch_many(broker: Broker, request: FetchRequest, plan: Plan, is_by_id: bool) -> FetchResponse:  # noqa: FBT001
-    """Like `fetch`, in slices, for many partitions."""
+    """Like `fetch`, in time slices, for many partitions."""
     until_s = _until_s(request)
     while True:
         wait = ByteWait((), request.min_bytes, until_s)
@@ -112,7 +112,7 @@ async def _read_in_turns(
     taken = 0
     for start in range(0, len(plan.wanted), _READ_IN_A_ROW):
         some = plan.wanted[start : start + _READ_IN_A_ROW]
-        # Before they are read: appends during other slices must count.
+        # Started before the partitions are read, so that appends during other slices are counted.
         if request.max_wait_ms > 0:
             _watch(broker, some, is_by_id, wait, _follower_in(request))
         read = _read_all(broker, request, some, is_by_id, taken)
@@ -150,7 +150,7 @@ def _wait(  # noqa: PLR0913
     follower = _follower_in(request)
     partitions = [_find(broker, key, is_by_id) for key, _ in plan.wanted]
     if follower != NO_NODE:
-        # At most until the replication quota allows one of them.
+        # Wait at most until the replication quota allows one of them.
         now_s = asyncio.get_running_loop().time()
         waits_s = [partition.role.wait_to_send_s(follower) for partition in partitions]
         until_s = min([until_s, *(now_s + wait_s for wait_s in waits_s if wait_s > 0)])
@@ -179,7 +179,7 @@ def _read_all(
     is_by_id: bool,  # noqa: FBT001
     taken: int = 0,
 ) -> Results:
-    """`taken` bytes of the response are used already."""
+    """Read all partitions; `taken` bytes of the response are already used."""
     left = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room) - taken
     results: Results = []
     is_first = taken == 0

@@ -59,7 +59,7 @@ async def offset_commit(broker: Broker, request: OffsetCommitRequest, context: C
 
 
 def _pieces(topics: tuple[OffsetCommitRequestTopic, ...]) -> Iterator[tuple[OffsetCommitRequestTopic, ...]]:
-    """All at once, or in slices for many partitions."""
+    """Process all at once, or in time slices for many partitions."""
     piece: list[OffsetCommitRequestTopic] = []
     size = 0
     for topic in topics:
@@ -95,7 +95,7 @@ async def _commit(
 def _sorted_out(
     broker: Broker, request: OffsetCommitRequest, *, is_by_id: bool
 ) -> tuple[tuple[OffsetCommitRequestTopic, ...], list[OffsetCommitResponseTopic]]:
-    """The offsets of existing partitions, by name; and the response for the others."""
+    """The offsets of existing partitions by name, and the response for the others."""
     known, refused = [], []
     for topic in request.topics:
         parts, errors = [], []

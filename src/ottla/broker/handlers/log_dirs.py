@@ -58,7 +58,7 @@ async def describe_log_dirs(
 
 
 def _wanted(broker: Broker, request: DescribeLogDirsRequest) -> list[Partition]:
-    """Null means all. Partitions that do not exist on this node are omitted, as in Kafka."""
+    """The requested partitions; null means all. Partitions that do not exist on this node are omitted, as in Kafka."""
     if request.topics is None:
         return list(broker.topics.partitions_here())
     found = {}
@@ -82,7 +82,7 @@ def _size_of(folder: Path) -> int:
         with os.scandir(folder) as files:
             return sum(file.stat().st_size for file in files if file.name.endswith(_LOG_SUFFIX))
     except FileNotFoundError:
-        # It has no folder yet, or retention has just deleted a file.
+        # The partition has no folder yet, or retention has just deleted a file.
         return 0
 
 

@@ -65,7 +65,7 @@ def _those(
                 _create(broker, name)
             except ApiError as error:
                 refused[name] = _unknown(error.code, name, NO_UUID)
-            # Each blocks on the disk: other requests are served in between.
+            # Each creation blocks on the disk: other requests are served in between.
             yield
     turns = Turns()
     topics = []
@@ -124,7 +124,7 @@ def _asked_for(broker: Broker, wanted: MetadataRequestTopic) -> MetadataResponse
 
 
 def _with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
-    """With the authorized operations; unknown if only the topic id is known."""
+    """Add the authorized operations; they are unknown if only the topic id is known."""
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
         return topic
     return replace(topic, topic_authorized_operations=ON_TOPIC)

@@ -77,7 +77,7 @@ async def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Con
 def _check_wanted(name: str, wanted: ListOffsetsPartition, context: Context, seen: set[tuple[str, int]]) -> None:
     key = name, wanted.partition_index
     if key in seen:
-        # As in Kafka: otherwise the same log could be searched a million times.
+        # Duplicates are rejected as in Kafka: otherwise one request could search the same log a million times.
         raise InvalidRequest(f"{name}-{wanted.partition_index} is requested twice")
     seen.add(key)
     if wanted.timestamp < 0 and context.version < _SPECIAL_SINCE.get(wanted.timestamp, _NEVER):

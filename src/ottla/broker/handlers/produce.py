@@ -101,9 +101,9 @@ async def _produce_many(  # noqa: PLR0913
     done: Sequence[PartitionProduceResponse] = (),
     unsafe: Unsafe | None = None,
 ) -> ProduceResponse | None:
-    """Like `produce`, in slices, for many partitions or large batches.
+    """Like `produce`, in time slices, for many partitions or large batches.
 
-    `done`: results so far, and `unsafe`: appends so far.
+    `done` has the results so far, `unsafe` the appends so far.
     """
     turns = Turns()
     unsafe = [] if unsafe is None else unsafe

@@ -34,7 +34,7 @@ _STRICT: Final = 1
 
 
 class _Outcome(NamedTuple):
-    """The error of acknowledging, or of fetching."""
+    """The error of an acknowledgement or of a fetch."""
 
     code: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -94,7 +94,7 @@ async def _take(
                     continue
                 if taken or failed or not may_wait:
                     return taken, failed
-                available = least - 1  # None of the current records is available: the next one may be.
+                available = least - 1  # none of the current records is available, but the next one may be
             wait.got(available)
             await wait
         finally:
@@ -113,7 +113,7 @@ async def _look_into_large(broker: Broker, looking: Looking) -> None:
         try:
             looking.known[key] = (await inflating.in_thread(look, inflating.limit(len(batch)), allowance)).delays
         except DecompressedTooLarge:
-            # Its readers open or reject it: none of its records is delayed.
+            # Readers decompress or reject it: none of its records is delayed.
             looking.known[key] = ()
     looking.large.clear()
     looking.inflated_bytes = 0
@@ -121,14 +121,14 @@ async def _look_into_large(broker: Broker, looking: Looking) -> None:
 
 
 def _available(broker: Broker, group_id: str, shared: Mapping[At, Shared], least: int) -> int:
-    """The available bytes. Not counted for a minimum of one: `_take_now` finds out."""
+    """The number of available bytes. Not counted for a minimum of one byte: `_take_now` finds out."""
     if least == 1:
         return 1
     settings = broker.share.settings(group_id)
     try:
         return sum(available_bytes(one, settings) for one in shared.values())
     except ApiError:
-        return least  # The client must get it at once.
+        return least  # the client must get it at once
 
 
 def _find(

@@ -116,7 +116,7 @@ async def _added(
 
 
 def _refusal(broker: Broker, at: TopicPartition, version: int) -> ErrorCode:
-    # Other brokers request the partition of a group's offsets.
+    # Other brokers send requests for the partition of a group's offsets.
     if at.topic in INTERNAL_TOPICS and version < _MANY_SINCE:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     try:

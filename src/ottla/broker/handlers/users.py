@@ -88,7 +88,7 @@ def _described(name: str, times: int, held: list[ScramCredential] | None) -> Des
 async def alter_user_scram_credentials(
     broker: Broker, request: AlterUserScramCredentialsRequest, context: Context
 ) -> AlterUserScramCredentialsResponse:
-    """All changes of a user, or none."""
+    """Apply all changes of a user, or none."""
     changes: dict[str, list[ScramCredentialDeletion | ScramCredentialUpsertion]] = {}
     for deletion in request.deletions:
         changes.setdefault(deletion.name, []).append(deletion)

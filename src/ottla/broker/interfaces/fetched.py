@@ -31,7 +31,7 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 _TURN_RECORDS: Final = 200
 _ENOUGH_BYTES: Final = 4 << 20
-"""No further batch is decompressed after this many bytes; it is read the next time."""
+"""After this many bytes no further batch is decompressed; the rest is read the next time."""
 
 
 class Asking(Protocol):
@@ -43,7 +43,7 @@ class Asking(Protocol):
 class Piece(NamedTuple):
     records: list[Record]
     next_offset: int
-    """The next offset to read; it may be past aborted records and control records."""
+    """The next offset to read; it may be beyond aborted records and control records."""
 
 
 async def fetch(
@@ -75,7 +75,7 @@ async def fetch(
 
 
 async def _inflated(inflating: Inflating, allowance: Allowance, data: PartitionData) -> PartitionData:
-    """The same, decompressed, and truncated if it becomes too large."""
+    """Decompress the fetched batches, truncated if they become too large."""
     content = memoryview(data.records or b"")
     turns = Turns()
     made: list[memoryview] = []

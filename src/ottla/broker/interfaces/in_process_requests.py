@@ -83,12 +83,12 @@ class LocalClient:
         return Context(RequestHeader(api, api.last if version is None else version, 0, self._name, 0), self)
 
     def may(self, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-        """Whether it is allowed, for reads without a handler."""
+        """Whether an operation is allowed, for reads that have no handler."""
         authorizer = self._broker.security.authorizer
         return authorizer is None or authorizer.is_allowed(self._looking, operation, kind, name)
 
     def check(self, operation: AclOperation, kind: ResourceType, name: str) -> None:
-        """Raises Refused, with an audit line, unless it is allowed."""
+        """Raises Refused, with an audit line, unless the operation is allowed."""
         authorizer = self._broker.security.authorizer
         if authorizer is not None and not authorizer.check(self._looking, operation, kind, name):
             from ottla.broker.authorization.refusals import CODES
@@ -100,7 +100,7 @@ class LocalClient:
         return Context(RequestHeader(METADATA, METADATA.last, 0, self._name, 0), self)
 
     async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
-        """The response to this request, in the latest version by default."""
+        """Send this request, in the latest version by default, and return the response."""
         context = self.context(request, version)
         answer: ResponseT = await settled(self._broker.dispatcher.handler(request.API)(self._broker, request, context))
         if self._pause_s:

@@ -34,16 +34,16 @@ _CodeAndOffset = tuple[int, int]
 class Bounds(NamedTuple):
     start: int
     end: int
-    """Consumers see records below this: the high watermark, or with `is_stable` the last stable offset."""
+    """The end for consumers: the high watermark, or with `is_stable` the last stable offset."""
 
 
 async def bounds(
     broker: Broker, partitions: Iterable[Partition], *, is_stable: bool = False, is_lenient: bool = False
 ) -> dict[TopicPartition, Bounds]:
-    """Partitions without a leader or a local replica count as empty.
+    """The bounds of these partitions; partitions without a leader or a local replica count as empty.
 
-    With `is_lenient` also those whose leader does not know yet, or whose log cannot be opened: a list must not
-    fail because of one.
+    With `is_lenient`, so do partitions whose leader does not know the bounds yet, or whose log cannot be opened: a
+    listing must not fail because of one partition.
     """
     here, elsewhere = _share_out(broker, partitions)
     found: dict[TopicPartition, Bounds] = {}
@@ -68,7 +68,7 @@ async def bounds(
 
 
 async def log_end(broker: Broker, partition: Partition) -> int:
-    """The end of the log at its leader: the last records may not be committed yet."""
+    """The log end offset at the leader: the last records may not be committed yet."""
     node = node_to_ask(broker, partition)
     if node == broker.config.node_id or broker.replication is None:
         return partition.log.next_offset
@@ -120,7 +120,7 @@ def _share_out(broker: Broker, partitions: Iterable[Partition]) -> tuple[list[Pa
 
 
 def node_to_ask(broker: Broker, partition: Partition) -> int:
-    """Its leader; this node if it has none, or there is no cluster."""
+    """The partition's leader; this node if it has none, or there is no cluster."""
     leader, _ = partition.leader
     return leader if leader in broker.topology.node_ids else broker.config.node_id
 

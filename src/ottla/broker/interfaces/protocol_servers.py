@@ -16,7 +16,7 @@ GROUP_PREFIX: Final = CURSOR_PREFIX
 
 class ShardAddress(NamedTuple):
     shard: int
-    """Its partition."""
+    """The shard's partition."""
     host: str
     """Empty if it listens on all addresses of the machine."""
     port: int
@@ -37,11 +37,11 @@ class ShardStats:
 
     def __init__(self) -> None:
         self.replies: dict[tuple[str, str], int] = {}
-        """By method and status."""
+        """The number of replies by method and status."""
         self.times: dict[str, Histogram] = {}
-        """From a request to its reply, by method."""
+        """The time from a request to its reply, by method."""
         self.connections = 0
-        """Currently open."""
+        """The number of open connections."""
 
     def replied(self, method: str, status: str, count: int, elapsed_ns: int) -> None:
         key = method, status
@@ -65,7 +65,7 @@ class ShardServer(Protocol):
     def find(self, topic: str) -> Exposed: ...
 
     async def expose(self, topic: str, ports: Sequence[int], principal: str) -> Exposed:
-        """Serve every shard: on these ports as far as they suffice, then on the previous ones, then on free ones.
+        """Serve every shard: on these ports, then on the previous ones, then on free ones.
 
         Pushes and pops are authorized as this principal: DMQP has no users.
         """

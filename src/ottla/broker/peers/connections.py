@@ -1,4 +1,4 @@
-"""Connections to other brokers of the cluster, with the cluster's principal."""
+"""Connections to other brokers of the cluster, authenticated as the cluster's principal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NodeConnections:
         self._manner = Manner(config, replication.tls, bytearray(scratch_bytes))
 
     async def open(self, node: int) -> Connection:
-        """Raises ClientError if it is unreachable."""
+        """Raises ClientError if the node is unreachable."""
         broker = self._replication.cluster.view.brokers.get(node)
         if broker is None:
             raise ConnectFailed(f"broker {node} is not registered")

@@ -32,7 +32,7 @@ Parts = dict[int, Any]
 """The request for each node."""
 
 _WAIT_MS: Final = 100
-"""Of a fetch from several nodes: data of one is not delayed longer by the others."""
+"""The maximum wait of a fetch from several nodes: one node's data is not delayed longer by the others."""
 
 
 class _OfGroup(Protocol):
@@ -88,7 +88,7 @@ async def _asked(
 
 
 class Fields(NamedTuple):
-    """The field names of an API."""
+    """The field names of an API's request and response."""
 
     topics: str
     name: str
@@ -124,7 +124,7 @@ def _by_leader(fields: Fields) -> Callable[[Broker, Any, LocalClient], Parts]:
 
 
 def _leader(broker: Broker, topic: str, partition: int) -> int:
-    """This node for an unknown partition: its handler reports the error."""
+    """The partition's leader; this node for an unknown partition: its handler reports the error."""
     state = broker.topics.by_name.get(topic)
     if state is None or not 0 <= partition < len(state.partitions):
         return broker.config.node_id
@@ -229,12 +229,12 @@ TO_TRANSACTION_COORDINATOR: Final[ForwardingRule] = ForwardingRule(_by_transacti
 
 
 def by_group(asked: str, group_id: Callable[[Any], str], answered: str) -> ForwardingRule:
-    """Groups listed in the request, each to its coordinator."""
+    """Route each group in the request to its coordinator."""
     return ForwardingRule(_by_coordinator(asked, group_id), _joined(answered))
 
 
 def by_transaction(asked: str, answered: str) -> ForwardingRule:
-    """Transactional ids listed in the request, each to its coordinator."""
+    """Route each transactional id in the request to its coordinator."""
     return ForwardingRule(_by_coordinator(asked, str, TRANSACTION_STATE), _joined(answered))
 
 

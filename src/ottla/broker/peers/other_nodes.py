@@ -1,4 +1,4 @@
-"""Client requests to other nodes of the cluster, with the cluster's principal."""
+"""Client requests to other nodes of the cluster, sent as the cluster's principal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OtherNodes:
         )
 
     async def ask(self, node: int, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
-        """Raises NodeAway if there is no response: the outcome is unknown then."""
+        """Send a request. Raises NodeAway if there is no response: the outcome is unknown then."""
         try:
             connection = await self._connected(node)
             try:

@@ -1,4 +1,4 @@
-"""Batched requests to other brokers, over the Kafka protocol and with the cluster's principal.
+"""Batched requests to other brokers, over the Kafka protocol and as the cluster's principal.
 
 One request at a time per broker: items that arrive meanwhile are sent together in the next one.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 Exchange = Callable[[Connection, Sequence[ItemT]], Awaitable[Sequence[ResultT]]]
-"""Send all of these; a result for each, in order."""
+"""Sends all of these items; returns a result for each, in order."""
 
 _SCRATCH_BYTES: Final = 16 << 10
 _PATIENCE_MS: Final = 10_000
@@ -56,7 +56,7 @@ class PeerBatcher(Generic[ItemT, ResultT]):
 
     def _changed(self, change: ViewChange) -> None:
         for node in [each for each in self._by_node if each not in change.after.brokers]:
-            # It may stay silent for long, while others take over its partitions.
+            # The node may not respond for long, while others take over its partitions.
             self._by_node[node].hang_up()
 
 

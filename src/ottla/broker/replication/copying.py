@@ -52,7 +52,7 @@ def cut_where_it_parted(replica: Replica, diverging: EpochEndOffset) -> None:
 
 
 async def find_back(replica: Replica, connection: Connection, node_id: int) -> None:
-    """This log's end is out of the leader's range: get the leader's range, and reconcile."""
+    """Reconcile a log whose end is out of the leader's range: get that range, then truncate or restart the log."""
     epoch, log = replica.leader_epoch, replica.log
     start = await _offset_of(_EARLIEST, replica, connection, node_id)
     end = await _offset_of(_LATEST, replica, connection, node_id)

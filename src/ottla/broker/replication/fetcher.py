@@ -76,7 +76,7 @@ class Fetcher:
         self.look_again()
 
     def look_again(self) -> None:
-        """There is something to fetch that the pending fetch does not include, which the leader may hold for long."""
+        """End the pending fetch, which the leader may hold for long: there is something else to fetch."""
         self._wake.set()
         self._hang_up()
 
@@ -101,7 +101,7 @@ class Fetcher:
                     continue
                 connection = await self._connected()
                 await self._sync()
-                # Only now: there may be more to fetch than before the connection was open.
+                # Collected only now: there may be more to fetch than before the connection was open.
                 await self._fetch(connection)
                 self._complaint = ""
             except ClientClosed:
@@ -124,7 +124,7 @@ class Fetcher:
         return [replica for replica in self._replicas.values() if self._wait_for_s(replica, now_s) <= 0]
 
     def _wait_s(self) -> float | None:
-        """The time until there is something to fetch; None if it does not depend on time."""
+        """The time until there is something to fetch; None if that does not depend on time."""
         if self._leader not in self._replication.cluster.view.brokers:
             return None
         now_s = asyncio.get_running_loop().time()
@@ -166,7 +166,7 @@ class Fetcher:
             await self._pause(self._backoff_s)
 
     async def _sync(self) -> None:
-        """Under `flush = "ack"`: a fetch tells the leader that all records before its offset are synced."""
+        """Sync logs with `flush = "ack"`: a fetch tells the leader that all records before its offset are synced."""
         unsynced = [replica for replica in self._due() if _is_unsynced(replica)]
         if not unsynced:
             return
@@ -194,7 +194,9 @@ class Fetcher:
         )
 
     def _wanted(self, replica: Replica) -> FetchPartition | None:
-        """None if its log cannot be opened or is not synced: it is fetched later, and other partitions now."""
+        """The fetch of this partition; None if its log cannot be opened or is not synced, so that other partitions are
+        fetched now.
+        """
         try:
             log = replica.log
         except ApiError:
@@ -211,7 +213,7 @@ class Fetcher:
         )
 
     def _most_wait_ms(self) -> int:
-        """At most until a throttled partition may be fetched again."""
+        """The maximum wait: at most until a throttled partition may be fetched again."""
         waits_s = map(self._replication.throttling.wait_to_fetch_s, self._replicas.values())
         most = self._replication.config.replica_fetch_wait_max_ms
         return int(min([most, *(wait_s * 1000 + 1 for wait_s in waits_s if wait_s)]))
@@ -228,13 +230,13 @@ class Fetcher:
             for data in topic.partitions:
                 key = by_id.get((topic.topic_id, data.partition_index))
                 replica = None if key is None else self._replicas.get(key)
-                # It may have another leader by now, or be led here.
+                # The partition may have another leader by now, possibly this broker.
                 if key is None or replica is None or self._epochs[key] != epochs[key] or replica.leading is not None:
                     continue
                 self._replication.throttling.fetched(replica, len(data.records or b""))
                 await self._take_partition(replica, data, connection)
                 if data.records and key in self._replicas:
-                    # To the end, so that a full response does not always have the same partitions.
+                    # Moved to the end, so that a full response does not always have the same partitions.
                     self._replicas[key] = self._replicas.pop(key)
                 if turns.are_over():
                     await asyncio.sleep(0)
@@ -244,7 +246,7 @@ class Fetcher:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 await find_back(replica, connection, self._replication.node_id)
             elif data.error_code:
-                # Mostly one of the brokers has not seen a new leader yet.
+                # Usually one of the brokers has not seen a new leader yet.
                 self._delay(replica, f"the leader answers {ErrorCode(data.error_code).name}")
             elif data.diverging_epoch.epoch >= 0:
                 cut_where_it_parted(replica, data.diverging_epoch)

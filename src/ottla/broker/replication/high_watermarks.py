@@ -1,6 +1,6 @@
-"""`replication-offset-checkpoint`: high watermarks, so that a restarted replica knows what is committed.
+"""`replication-offset-checkpoint`: high watermarks, so that a restarted replica knows which records are committed.
 
-Kafka's file uses names, and Ottla topic ids as well: a re-created topic must not get the high watermarks of a deleted
+Kafka's file uses topic names, Ottla's also topic ids: a re-created topic must not get the high watermarks of a deleted
 one.
 """
 
@@ -24,7 +24,7 @@ _logger: Final = logging.getLogger(__name__)
 
 class HighWatermarks:
     def __init__(self, folder: Path) -> None:
-        """After folders of deleted topics have been renamed."""
+        """Must be called after the folders of deleted topics have been renamed."""
         self._path = folder / HIGH_WATERMARKS
         self._in_file = self._read()
         self._noted = {at: offset for at, offset in self._in_file.items() if (folder / str(at)).exists()}

@@ -35,13 +35,13 @@ class IsrChanges:
         task.add_done_callback(self._tasks.discard)
 
     async def _change(self, replica: Replica, leading: Leading) -> None:
-        """Until it was applied, or the view shows that it will not be."""
+        """Retry until the change was applied, or the view shows that it will not be."""
         version, isr, lost = leading.version, leading.epochs_of(leading.proposed or ()), leading.lost
         while replica.leading is leading and leading.version == version:
             try:
                 state = await self._cluster.change_isr(replica.key, isr, leading.leader_epoch, version, lost)
             except (InvalidUpdateVersion, NotLeaderOrFollower):
-                # The new ISR comes with the view; until then both count.
+                # The new ISR arrives with the view; until then the members of both ISRs count.
                 await asyncio.sleep(_AGAIN_S)
             except ApiError as refused:
                 _logger.warning("%s: could not change the ISR: %s", replica.partition.at, refused)

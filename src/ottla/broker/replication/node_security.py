@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def node_security(config: ClusterConfig) -> Security | None:
-    """None without TLS and login."""
+    """The security of connections between nodes; None without TLS and SASL."""
     uses_tls = config.node_tls_ca is not None
     if not uses_tls and not config.node_user:
         return None

@@ -42,9 +42,9 @@ class _Offline:
         self.why = ""
         self.attempts = 0
         self.next_s: float | None = None
-        """None: it is not reopened."""
+        """When it is reopened; None for never."""
         self.was_open = False
-        """Its log failed while it was open."""
+        """Whether its log failed while it was open."""
         self.may_lack_records = False
 
 
@@ -53,7 +53,7 @@ class OfflineReplicas:
         self._replication = replication
         self._offline: dict[PartitionKey, _Offline] = {}
         self._opened: dict[PartitionKey, tuple[float, int]] = {}
-        """When a replica was reopened, and after how many attempts."""
+        """When each replica was reopened, and after how many attempts."""
         self._leaving: dict[PartitionKey, asyncio.Task[None]] = {}
         self._report: asyncio.Task[None] | None = None
 
@@ -62,13 +62,13 @@ class OfflineReplicas:
         return [each.replica for each in self._offline.values()]
 
     def failed(self, replica: Replica, why: str) -> None:
-        """Take it out of service: its log could not be opened."""
+        """Take the replica out of service: its log could not be opened."""
         replica.go_offline(why)
         if self._replication.is_current(replica):
             self._fail(self._known(replica), why)
 
     def log_failed(self, replica: Replica, why: str, *, may_lack_records: bool, is_final: bool) -> None:
-        """Take it out of service, with `is_final` until a restart: its open log failed."""
+        """Take the replica out of service, with `is_final` until a restart: its log failed while open."""
         replica.go_offline(why)
         if self._replication.is_current(replica):
             known = self._known(replica)
@@ -114,13 +114,15 @@ class OfflineReplicas:
     # Reopening
 
     def open_due(self, now_s: float) -> None:
-        """Reopen those whose backoff is over."""
+        """Reopen replicas whose backoff has passed."""
         for each in tuple(self._offline.values()):
             if each.next_s is not None and each.next_s <= now_s and self._may_open(each):
                 self._open(each)
 
     def _may_open(self, each: _Offline) -> bool:
-        """Not a log that may have lost records, while this broker is leader or in the ISR with it."""
+        """Whether to reopen it. A log that may have lost records is not reopened while this broker is leader or in the
+        ISR.
+        """
         state = self._state_of(each.replica)
         if not each.was_open or state is None:
             return True
@@ -145,7 +147,7 @@ class OfflineReplicas:
         self._replication.resume(replica)
 
     def _lacks_what_counts(self, each: _Offline) -> bool:
-        """Whether recovery cut off records of the log while an ISR or an election may still count on them."""
+        """Whether recovery truncated records that the ISR or an election may still rely on."""
         log, state = each.replica.partition.log, self._state_of(each.replica)
         if not log.lacks_records:
             return False
@@ -173,7 +175,9 @@ class OfflineReplicas:
         return self._replication.cluster.view.partitions.get(replica.key)
 
     def _after(self, each: _Offline, state: PartitionState) -> PartitionState:
-        """Without this replica, unless it is the last ISR member: no other has all acknowledged records."""
+        """The partition state without this replica, unless it is the last ISR member: no other has all acknowledged
+        records.
+        """
         rule = given_up if each.may_lack_records else without
         return rule(state, self._replication.node_id, self._replication.cluster.view.brokers)
 

@@ -19,7 +19,7 @@ class Parked(NamedTuple):
 
 
 class ParkedAppends:
-    """Of one partition. Almost always in offset order; only duplicates are out of order."""
+    """Waiting appends of one partition, almost always in offset order; only duplicates are out of order."""
 
     __slots__ = ("_waiting",)
 
@@ -37,7 +37,7 @@ class ParkedAppends:
         return parked.future
 
     def release(self, high_watermark: int, refusal: ApiError | None) -> None:
-        """All below this are committed; with an error, by too few replicas."""
+        """Complete appends below this offset, which are committed; with an error, if too few replicas have them."""
         waiting = self._waiting
         while waiting and waiting[0].last_offset < high_watermark:
             _end(waiting.popleft(), refusal)

@@ -44,8 +44,9 @@ class Replica:
         self.led: Leader | None = None
         """Its role, while it leads."""
         self.refused_epoch = _NO_EPOCH
-        """The epoch in which a former process, or a failed log, was leader: lost records would be mistaken for new
-        ones."""
+        """The epoch in which a previous process, or a failed log, was leader. Leading in it again could give the
+        offsets of lost records to new ones.
+        """
         self.offline: str | None = None
         """Why its log is unusable; None if it is usable."""
         self._replication = replication
@@ -104,7 +105,9 @@ class Replica:
     # The log
 
     def open_log(self, open_: Callable[[], PartitionLog]) -> PartitionLog:
-        """Raises StorageError if it cannot be opened now. Retried after a backoff, not with every request."""
+        """Open the log; raises StorageError if it cannot be opened now. Retried after a backoff, not with every
+        request.
+        """
         if self.offline is not None:
             raise self._offline_error()
         try:
@@ -114,7 +117,7 @@ class Replica:
             raise self._offline_error() from failed
 
     def open_again(self) -> None:
-        """From its files, as at a start: after a failure the log in memory is not trusted."""
+        """Reopen the log from its files, as at a start: after a failure the log in memory is not trusted."""
         high_watermark = self._followed_high_watermark
         if high_watermark is not None:  # it may exceed the remaining records
             self._checkpointed, self._followed_high_watermark = high_watermark, None
@@ -122,7 +125,7 @@ class Replica:
         self.partition.open()
 
     def log_failed(self, log: PartitionLog, why: str) -> None:
-        """The disk failed the open log, or it is damaged."""
+        """Handle a failed or damaged open log."""
         if self.leader == self.node_id:
             self.refused_epoch = self.leader_epoch
         may_lack_records = log.is_damaged or log.config.flush != "ack"
@@ -145,7 +148,7 @@ class Replica:
         self.led.advance()
 
     def become_follower(self, state: PartitionState) -> None:
-        """Or nothing, if the partition has no replica here."""
+        """Become a follower, or have no role if the partition has no replica here."""
         self.step_down()
         self.state = state
         self.partition.leader_epoch = state.leader_epoch
@@ -155,7 +158,7 @@ class Replica:
         self.step_down()
 
     def go_online(self) -> None:
-        """As a follower, until it gets another role."""
+        """Return to service, as a follower until the view assigns another role."""
         if self.offline is not None:
             self.offline = None
             self.step_down()
@@ -169,7 +172,7 @@ class Replica:
         self.partition.waits.end()
 
     def _take(self, role: Role) -> None:
-        # The partition may belong to a later replica: one of a deleted topic goes on changing for a while.
+        # The partition may already belong to a newer replica: that of a deleted topic may still get changes.
         if self.partition.role is self._role:
             self.partition.role = role
         self._role = role
@@ -186,9 +189,9 @@ class Replica:
             self.partition.waits.end()
 
     def start_raised(self) -> None:
-        """The log start offset was raised, as at the leader."""
+        """Handle a log start offset that was raised as at the leader."""
         self._replication.note_start(self)
 
     def cut_high_watermark(self) -> None:
-        """The log was truncated."""
+        """Lower the high watermark after a truncation."""
         self._followed_high_watermark = min(self.high_watermark, self.log.next_offset)

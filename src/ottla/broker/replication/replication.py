@@ -66,14 +66,16 @@ class Replication:
         return self.broker.steady_clock.now_ms()
 
     def is_refused_by(self, node: int) -> bool:
-        """Whether a registered node refuses connections. Clients are told to retry; nothing else depends on it."""
+        """Whether a registered node refuses connections. Only used to tell clients to retry."""
         fetcher = self._fetchers.get(node)
         return fetcher is not None and fetcher.is_refused
 
     # Starting and stopping
 
     async def start(self) -> None:
-        """Before this node registers: partitions that it leads by the current view were led by a former process."""
+        """Called before this node registers: partitions that it leads in the current view were led by a previous
+        process.
+        """
         topics = self.broker.topics
         topics.attach = self.attach
         for topic in topics.by_name.values():
@@ -90,7 +92,7 @@ class Replication:
         self._tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._checkpoint_now_and_then())]
 
     async def _open_logs(self) -> None:
-        """Now, and not all at once when this node is elected or follows."""
+        """Open the logs now, rather than all at once when this node is elected or follows."""
         turns = Turns()
         for state in self.cluster.view.held_by(self.node_id):
             replica = self.replicas.get(state.key)
@@ -120,7 +122,7 @@ class Replication:
     # Roles
 
     def attach(self, topic: TopicState, partition: Partition) -> None:
-        """A new partition of the broker. It has no replica here until the view says so."""
+        """Attach a new partition of the broker. It has no replica here until the view assigns one."""
         key = PartitionKey(topic.entry.id, partition.at.partition)
         self._replica(partition, key)
         state = self.cluster.view.partitions.get(key)
@@ -167,14 +169,14 @@ class Replication:
             try:
                 self._take_role(replica, state)
             except ApiError as refused:
-                # If its log cannot be opened, that was handled.
+                # A log that cannot be opened was already handled.
                 _logger.info("%s: could not apply its role: %s", replica.partition.at, refused)
 
     def is_current(self, replica: Replica) -> bool:
         return not self._is_stopped and self.replicas.get(replica.key) is replica
 
     def resume(self, replica: Replica) -> None:
-        """Its log is usable again."""
+        """Return a replica to service: its log is usable again."""
         state = self.cluster.view.partitions.get(replica.key)
         if state is not None:
             self._apply([state])
@@ -220,7 +222,7 @@ class Replication:
         )
 
     def forget(self, topic: TopicState) -> None:
-        """The topic was deleted, and its logs are about to be."""
+        """Handle the deletion of a topic whose logs are about to be deleted."""
         for partition in topic.partitions:
             self._gone(PartitionKey(topic.entry.id, partition.at.partition))
             self._high_watermarks.forget(partition.at)
@@ -233,7 +235,7 @@ class Replication:
             replica.step_down()
 
     def _remove(self, replica: Replica) -> None:
-        """The partition was moved to other nodes."""
+        """Remove the replica of a partition that was moved to other nodes."""
         self.offline.forget(replica)
         partition = replica.partition
         if partition.is_open or (self.broker.data_dir.path / str(partition.at)).exists():
@@ -258,7 +260,7 @@ class Replication:
             fetcher.remove(replica)
 
     def note_start(self, replica: Replica) -> None:
-        """Soon, and once for many that were raised together."""
+        """Checkpoint raised log start offsets soon, many of them together."""
         self._raised[replica.partition] = replica.log.start_offset
         if self._noting is None:
             self._noting = asyncio.create_task(self._note_starts())
@@ -275,7 +277,7 @@ class Replication:
         self._isr_changes.propose(replica, isr)
 
     def _session_lost(self) -> None:
-        """Other brokers may be leaders now: nothing more is reported as committed."""
+        """Handle a lost session: other brokers may be leaders now, so nothing more is reported as committed."""
         for replica in self.replicas.values():
             if replica.led is not None:
                 replica.led.fail_parked()
@@ -304,7 +306,7 @@ class Replication:
         ]
 
     def damaged(self) -> list[PartitionKey]:
-        """The partitions here that others have, too, and whose logs were damaged while no broker served them."""
+        """Local partitions with other replicas whose logs were damaged while no broker was running."""
         return [
             state.key
             for state in self.cluster.view.held_by(self.node_id)
@@ -315,7 +317,7 @@ class Replication:
         ]
 
     def forget_damage(self) -> None:
-        """The ISRs no longer count on the records that local logs lack."""
+        """Clear the damage: ISRs no longer rely on the records that local logs lack."""
         for replica in self.replicas.values():
             if replica.partition.is_open and replica.partition.log.lacks_records:
                 with suppress(OSError):  # then the replica leaves the ISR once more after the next start

@@ -1,4 +1,4 @@
-"""The roles of a replica: leader, follower, offline. A leader carries out `cluster/replication/leading`."""
+"""The roles of a replica: leader, follower, offline. A leader applies the rules in `cluster/replication/leading`."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ class _ReplicaRole(Role):
 
 
 class Follower(_ReplicaRole):
-    """Copies the leader's log. Also of a partition that has no leader, or no replica on this broker."""
+    """Copies the leader's log. Also used for a partition that has no leader, or no replica on this broker."""
 
     __slots__ = ()
 
 
 class Offline(Follower):
-    """A follower whose log failed, or cannot be opened; that is tried again after a backoff."""
+    """A follower whose log failed or cannot be opened; opening is retried with backoff."""
 
     __slots__ = ()
 
@@ -114,7 +114,7 @@ class Offline(Follower):
 
 
 class Leader(_ReplicaRole):
-    """In one leader epoch."""
+    """The leader of a partition in one leader epoch."""
 
     __slots__ = ("_deletions", "_followers_waits", "_parked", "_replication", "leading")
 
@@ -129,7 +129,7 @@ class Leader(_ReplicaRole):
         """Fetches of followers, which see records before they are committed."""
 
     def fail_parked(self) -> None:
-        """It may not lead any more: refuse the requests that wait for other replicas, and let fetches look again."""
+        """Stop leading: fail the requests that wait for other replicas, and wake waiting fetches."""
         self._parked.fail_all(self._replica.not_leader())
         if self._deletions is not None:
             self._deletions.fail_all(self._replica.not_leader())
@@ -140,7 +140,9 @@ class Leader(_ReplicaRole):
 
     @property
     def leads(self) -> bool:
-        """Asked before every act as a leader: a process that was stopped for long learns here that it is fenced."""
+        """Whether this broker leads. Checked before every action of a leader: a process that was paused for long finds
+        out here that it is fenced.
+        """
         return not self._replication.is_fenced
 
     @property
@@ -168,7 +170,7 @@ class Leader(_ReplicaRole):
         return self.leading.high_watermark
 
     def appended(self, size: int) -> None:
-        """Followers can have the bytes now, consumers once they are committed."""
+        """Wake followers, which can read the bytes now; consumers can once they are committed."""
         self._followers_waits.got(size)
         self.advance()
 
@@ -176,7 +178,7 @@ class Leader(_ReplicaRole):
         self.advance()
 
     def advance(self) -> None:
-        """Raise the high watermark as far as possible, and answer the requests that wait for it."""
+        """Advance the high watermark as far as possible, and complete the requests that wait for it."""
         leading = self.leading
         if not leading.advance(self._partition.log.acknowledged_offset, self._replication.now_ms()):
             return
@@ -192,7 +194,7 @@ class Leader(_ReplicaRole):
     def is_safe(self, offset: int, acks: int) -> bool:
         if self._partition.is_synced_first:
             return False
-        # Committed at once where no other replica is in sync, and for duplicates.
+        # Committed at once if no other replica is in sync, and for duplicates.
         return acks != ALL_REPLICAS or (self.leading.high_watermark > offset and self._refusal() is None)
 
     def replicated(self, offset: int, timeout_s: float) -> asyncio.Future[None]:
@@ -210,7 +212,7 @@ class Leader(_ReplicaRole):
         return self.leading.low_watermark(self._partition.log.start_offset)
 
     def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None]:
-        """Followers learn of it now."""
+        """Wake followers, so that they learn the new log start offset now."""
         self.check_leads()
         if self._deletions is None:
             self._deletions = ParkedAppends()

@@ -17,7 +17,7 @@ _FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 
 
 class Throttling:
-    """Both directions: bytes sent as a leader, and fetched as a follower."""
+    """Throttles both directions: bytes sent as a leader, and bytes fetched as a follower."""
 
     def __init__(self, broker: Broker, node_id: int) -> None:
         self._broker = broker
@@ -62,7 +62,7 @@ class Throttling:
             self._fetched.took(size, rate, time.monotonic())
 
     def follower_rate(self, replica: Replica) -> float | None:
-        """Bytes per second; None for no limit."""
+        """The rate limit in bytes per second; None for no limit."""
         if replica.state is None or self._node_id in replica.state.isr:
             return None
         config = self._config(replica)

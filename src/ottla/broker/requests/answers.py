@@ -30,7 +30,7 @@ _IS_GENERATOR_FUNCTION: Final = 0x20  # inspect.CO_GENERATOR, without importing 
 
 
 def normalized(function: Callable[[Broker, Any, Context], Any]) -> Handler:
-    """The handler, which no longer returns a generator."""
+    """Convert a handler that is a generator function; others are returned unchanged."""
     if not function.__code__.co_flags & _IS_GENERATOR_FUNCTION:
         return function
 
@@ -63,7 +63,7 @@ async def _changed_later(answer: Coroutine[object, object, Any], change: Callabl
 
 
 def after(check: InTurns[T], proceed: Callable[[T], NowOrLater]) -> NowOrLater:
-    """The result of `proceed` with the outcome of the check; immediate, if the check needs one slice."""
+    """Call `proceed` with the outcome of the check; the result is immediate if the check needs only one slice."""
     outcome = in_turns(check)
     return _proceeded_later(outcome, proceed) if isinstance(outcome, Coroutine) else proceed(outcome)
 

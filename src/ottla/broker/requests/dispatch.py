@@ -138,9 +138,9 @@ class Dispatcher:
         return served
 
     def _use_fast_path(self) -> None:
-        """For the APIs whose requests need not pass a wrapper of their handler. It needs a C compiler.
+        """Use the fast path for APIs whose handler has no wrappers. It needs a C compiler.
 
-        A node of a cluster has no partition for it: all have a leader and followers.
+        Cluster nodes do not use it: all of their partitions have a leader and followers.
         """
         stats = [self._stats_without_wrapper(api) for api in (PRODUCE, FETCH)]
         fast_path = None
@@ -168,7 +168,7 @@ class Dispatcher:
         return found
 
     def unguarded(self, api: Api) -> Handler:
-        """The same without ACLs, quotas and audit, for internal requests of the broker."""
+        """The handler without ACLs, quotas and audit, for internal requests of the broker."""
         served = _served(api)
         found = served.load_handler()
         if self._broker.startup_wait is not None and served.waits_for_cluster:
@@ -180,7 +180,7 @@ class Dispatcher:
         return found
 
     def reload_handlers(self) -> None:
-        """The wrappers have changed."""
+        """Reload the handlers after their wrappers have changed."""
         self._handlers.clear()
         for key, served in self._served.items():
             served.handler = self.handler(APIS[key])

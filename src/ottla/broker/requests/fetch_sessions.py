@@ -49,7 +49,7 @@ class Key(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The last response for a partition."""
+    """The last response for a partition in a session."""
 
     high_watermark: int = -1
     log_start_offset: int = -1
@@ -75,7 +75,7 @@ class Session:
         self.epoch = 1 if self.epoch == _HIGHEST_INT32 else self.epoch + 1
 
     def is_news(self, key: Key, data: PartitionData) -> bool:
-        """Whether this must be in the response."""
+        """Whether this result must be in the response."""
         known = self._known.get(key, _Known())
         return (
             bool(data.records)
@@ -89,7 +89,7 @@ class Session:
         if key not in self.wanted:
             return
         if data.error_code:
-            # Repeated until it is resolved: the client may have missed it.
+            # Repeated until it is resolved: the client may have missed the error.
             self._known.pop(key, None)
             return
         self._known[key] = _Known(data.high_watermark, data.log_start_offset)

@@ -35,7 +35,7 @@ class Turns:
 
 
 def in_turns(turns: InTurns[ResponseT]) -> ResponseT | Coroutine[object, object, ResponseT]:
-    """The response, if the first slice was sufficient."""
+    """Run the handler in time slices; returns the response itself if one slice was sufficient."""
     try:
         next(turns)
     except StopIteration as done:

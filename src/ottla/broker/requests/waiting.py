@@ -15,17 +15,17 @@ class Waiters(set["ByteWait"]):
     __slots__ = ()
 
     def got(self, size: int) -> None:
-        """This many more bytes are readable."""
+        """Count this many more readable bytes."""
         for wait in tuple(self):
             wait.got(size)
 
     def end(self) -> None:
-        """Something changed: let each look again."""
+        """Wake all waiting requests after a change, to check again."""
         for wait in tuple(self):
             wait.end()
 
     def give_up(self) -> None:
-        """Let each respond with what there is now."""
+        """Make all waiting requests respond with the data available now."""
         for wait in tuple(self):
             wait.give_up()
 
@@ -46,7 +46,7 @@ class ByteWait:
         self._future: asyncio.Future[None] = loop.create_future()
         self._timer = loop.call_at(until_s, self.give_up)
         self.is_last = False
-        """Waiting again is pointless."""
+        """Whether waiting again is pointless."""
         for waiters in self._watched:
             waiters.add(self)
 
@@ -54,7 +54,7 @@ class ByteWait:
         return self._future.__await__()
 
     def watch(self, waiters: Waiters) -> None:
-        """Wait for this partition as well, unless the wait is over."""
+        """Wait for this partition as well, unless the wait has ended."""
         if not self._future.done():
             self._watched.append(waiters)
             waiters.add(self)

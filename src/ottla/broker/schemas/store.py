@@ -1,8 +1,8 @@
 """The registry's state: read from the `_schemas` topic, and changed by records written to it.
 
-One writer at a time. In a cluster a node becomes the writer by taking the next epoch of a transactional id and
-writing a record with it, which fences every earlier writer, and then reads to the end. What it plans from there holds
-when its record is appended: had another node written in between, the append would be refused.
+There is one writer at a time. In a cluster a node becomes the writer by taking the next epoch of a transactional id,
+writing a record with it, which fences every earlier writer, and then reading to the end of the topic. Changes planned
+from that state stay valid until they are appended: if another node had written meanwhile, the append would be fenced.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _TIMEOUT_MS: Final = 10_000
 _PATIENCE_S: Final = 15.0
 _PAUSE_S: Final = 0.05
 _FRESH_S: Final = 0.5
-"""How old the state of a partition may be that another node leads, unless something is not found in it."""
+"""The maximum age in seconds of the state while another node leads the partition; a failed lookup always refreshes it.
+"""
 _NOT_APPENDED: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -72,7 +73,7 @@ T = TypeVar("T")
 
 
 class UnguardedClient(LocalClient):
-    """Asks as the broker itself: who may do what was decided before."""
+    """Sends requests as the broker itself; authorization was done before."""
 
     async def ask(self, request: RequestFor[Any], version: int | None = None) -> Any:  # noqa: ANN401 - as asked
         context = self.context(request, version)
@@ -86,7 +87,7 @@ class _Writer(NamedTuple):
     epoch: int
     sequence: int
     end: int
-    """The offset after its last record: a later record was written by another node."""
+    """The offset after the writer's last record: records beyond it were written by another node."""
 
 
 class Store:
@@ -114,7 +115,9 @@ class Store:
     # Reading
 
     async def refresh(self, *, is_needed: bool = False) -> None:
-        """Read new records. Where another node leads, a state of half a second ago will do unless `is_needed`."""
+        """Read new records. If another node leads, a state of at most half a second ago is sufficient unless
+        `is_needed`.
+        """
         partition = self._partition
         if partition is None:
             if self._topic_id is not None:
@@ -128,7 +131,7 @@ class Store:
             except ApiError as refused:
                 if is_needed or not self._read_at_s or not refused.code.is_retriable:
                     raise
-                # As Confluent's registry, which reads what it has while there is no leader.
+                # Like Confluent's registry: without a leader, the last known state is served.
                 _logger.debug("%s-0: could not be read: %s", TOPIC, refused)
 
     @property
@@ -142,7 +145,7 @@ class Store:
         return topic.partitions[0]
 
     def _forget(self) -> None:
-        """The topic was deleted, or created again."""
+        """Forget the state: the topic was deleted or re-created."""
         self.state, self._position, self._read_at_s, self._writer, self._topic_id = State(), 0, 0.0, None, None
 
     def _is_current(self, partition: Partition) -> bool:
@@ -153,7 +156,7 @@ class Store:
         return self._position >= partition.high_watermark
 
     def _led(self, partition: Partition) -> int:
-        """The leader epoch. Without a leader, or before this node knows that it leads, the end is not known."""
+        """The leader epoch. The end of the log is unknown without a leader, or before this node knows that it leads."""
         leader, epoch = partition.leader
         if self._broker.replication is not None:
             is_here = leader == self._broker.config.node_id
@@ -162,7 +165,7 @@ class Store:
         return epoch
 
     async def _read(self, partition: Partition) -> None:
-        """To the end, as it is now; from the start after a change of leader, which may have truncated the log."""
+        """Read to the current end; from the start after a change of leader, which may have truncated the log."""
         epoch = self._led(partition)
         limits = (await bounds(self._broker, [partition]))[partition.at]
         is_new = epoch != self._epoch or limits.end < self._position
@@ -200,20 +203,21 @@ class Store:
                 )
 
     async def compute(self, work: Callable[[State], T]) -> T:
-        """Run what takes long in a thread; changes go on meanwhile."""
+        """Run a long computation in a thread; other changes continue meanwhile."""
         return await asyncio.to_thread(work, self.state.snapshot())
 
     # Writing
 
     async def rehearse(self, plan: Callable[[State], Planned[T]]) -> None:
-        """Plan without writing and without holding up other changes: results of checks are cached for `change`."""
+        """Plan a change without writing it or blocking other changes; results of checks are cached for `change`."""
         with contextlib.suppress(Refusal):
             await self.compute(plan)
 
     async def change(self, plan: Callable[[State], Planned[T]], *, is_repeatable: bool = False) -> T:
-        """Plan against the latest state, write the records, and return the answer once they are acknowledged.
+        """Plan a change against the latest state, write its records, and return the response once they are
+        acknowledged.
 
-        A repeatable plan is carried out again where it is not known whether its records were written.
+        A repeatable plan is executed again if it is unknown whether its records were written.
         """
         give_up_at_s = time.monotonic() + _PATIENCE_S
         while True:
@@ -242,7 +246,7 @@ class Store:
         if planned.records:
             await self._write(planned.records)
             with contextlib.suppress(ApiError):
-                # Acknowledged already: what cannot be read back now is read before the next change.
+                # The records are acknowledged: if they cannot be read back now, the next change reads them first.
                 await self._read(partition)
         return planned.answer
 
@@ -277,7 +281,7 @@ class Store:
         self._writer = self._writer._replace(end=self._position)
 
     async def _write(self, written: Sequence[Record]) -> None:
-        """In one batch: all of them, or none."""
+        """Write the records in one batch: all of them, or none."""
         builder, now_ms = BatchBuilder(), int(time.time() * 1000)
         writer = self._writer or _Writer(-1, -1, -1, -1)
         for record in written:

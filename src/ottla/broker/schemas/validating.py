@@ -1,4 +1,4 @@
-"""Validation of produced records by their schema ids: `confluent.value.schema.validation` and its like.
+"""Validation of produced records by their schema ids: `confluent.value.schema.validation` and related configs.
 
 A batch whose ids are known to be valid is accepted at once. Otherwise the registry is read to its end first; records
 that are invalid then are rejected, or written to the dead-letter topic.
@@ -39,13 +39,13 @@ _NO_TIMESTAMP: Final = -1
 
 class _Problem(NamedTuple):
     at: int
-    """Its index in the batch."""
+    """The record's index in the batch."""
     record: Record
     message: str
 
 
 class _Rules(NamedTuple):
-    """Of one topic, in one state of the registry."""
+    """The schema rules of a topic, in one state of the registry."""
 
     state: State
     key: SubjectRule | None
@@ -62,7 +62,7 @@ class _Rules(NamedTuple):
         return True
 
     def problem(self, record: Record) -> str | None:
-        """A null has no schema."""
+        """The problem with this value, if any; a null has no schema."""
         if self.value is not None and record.value is not None:
             found = self.value.problem(record.value, record.headers)
             if found is not None:
@@ -82,7 +82,7 @@ class SchemaValidation:
         self._rules: dict[tuple[str, SchemaRule], _Rules] = {}
 
     def accepts(self, topic: str, rule: SchemaRule, batch: memoryview | bytearray) -> bool:
-        """Whether all records are known to be valid; False also if that takes longer to find out."""
+        """Whether all records are known to be valid; False also if checking takes longer."""
         rules = self._rules_of(topic, rule)
         try:
             return rules.accept(RecordReader(batch, 0, AT_ONCE_BYTES))
@@ -92,7 +92,7 @@ class SchemaValidation:
             return True  # the log reports the error
 
     async def settled(self, at: TopicPartition, rule: SchemaRule, prepared: Prepared, limit: int) -> Prepared:
-        """The batch, without records that became dead letters. Raises InvalidRecords."""
+        """The valid part of the batch; other records became dead letters. Raises InvalidRecords."""
         await self._store.refresh()
         problems = await self._problems(at.topic, rule, prepared, limit)
         if problems:
@@ -131,7 +131,7 @@ class SchemaValidation:
             return []  # the log reports the error
 
     async def _bury(self, at: TopicPartition, topic: str, problems: Sequence[_Problem]) -> None:
-        """Written before the rest of the batch is acknowledged; again if the producer repeats the batch."""
+        """Write dead letters before the rest of the batch is acknowledged. A retried batch writes them again."""
         state = self._broker.topics.by_name.get(topic) or self._broker.create_topic(topic)
         letters = Letters(state.config.log.max_message_bytes)
         place = {"topic": at.topic, "partition": str(at.partition), "reason": "schema-validation"}

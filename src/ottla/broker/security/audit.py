@@ -59,7 +59,7 @@ class Audit:
         """Lines suppressed by the rate limit per address."""
 
     def denied(self, context: Context, operation: str, resource: str, names: Sequence[str]) -> None:
-        """A client was denied this operation on these resources."""
+        """Record that a client was denied this operation on these resources."""
         about: dict[str, object] = {
             "api": context.header.api.name,
             "operation": operation,
@@ -71,7 +71,7 @@ class Audit:
         self._write_limited("denied", context.connection.principal, context.peer, about)
 
     def changed(self, context: Context, names: Sequence[str], errors: Sequence[str]) -> None:
-        """An administrative request was answered."""
+        """Record an administrative request that was answered."""
         about: dict[str, object] = {
             "api": context.header.api.name,
             "names": [_cut(name) for name in names[:_MOST_NAMES]],
@@ -83,7 +83,7 @@ class Audit:
         self._write("change", context.connection.principal, context.peer, about)
 
     def noted(self, client: Client, action: str, names: Sequence[str]) -> None:
-        """An administrative change that is not a single Kafka request."""
+        """Record an administrative change that is not a single Kafka request."""
         about: dict[str, object] = {"api": action, "names": [_cut(name) for name in names[:_MOST_NAMES]]}
         self._write("change", client.principal, f"{client.peer[0]}:{client.peer[1]}", about)
 
@@ -94,7 +94,7 @@ class Audit:
         self._write_limited("login failed", None, peer, {"mechanism": mechanism, "reason": _cut(reason)})
 
     def read(self, context: Context, topics: Iterable[str]) -> None:
-        """A client fetched from these topics: one line for each topic every five minutes, not one for each fetch."""
+        """Record that a client fetched from these topics: one line per topic every five minutes, not one per fetch."""
         client, now_s = context.connection, time.monotonic()
         new = []
         for topic in topics:
@@ -115,7 +115,7 @@ class Audit:
 
     @property
     def waiting(self) -> int:
-        """Lines that are not in the file yet."""
+        """The number of lines that are not in the file yet."""
         return sum(target.waiting for target in self.targets if isinstance(target, AuditWriter))
 
     def flush(self) -> None:
@@ -129,7 +129,7 @@ class Audit:
             target.close()
 
     def _write_limited(self, event: str, principal: str | None, peer: str, about: dict[str, object]) -> None:
-        """For events that any client can cause: rate-limited per address; suppressed lines are counted."""
+        """Write events that any client can cause, rate-limited per address; suppressed lines are counted."""
         host = peer.rpartition(":")[0]
         if len(self._buckets) >= _MOST_ADDRESSES:
             self._buckets.clear()
@@ -154,5 +154,5 @@ class Audit:
 
 
 def _cut(text: str) -> str:
-    """The text, or its beginning and its length: a client may send a name of 30 kilobytes."""
+    """Truncate long text to its beginning and its length: a client may send a name of 30 kilobytes."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"

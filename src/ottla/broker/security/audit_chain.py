@@ -42,12 +42,12 @@ class Chain:
 
     @classmethod
     def after(cls, line: bytes) -> Chain | None:
-        """The chain that this line ends; None if the line is not part of one."""
+        """The chain that ends with this line; None if the line is not part of one."""
         link = link_of(line)
         return None if link is None else cls(link.chain, link.seq, digest(line))
 
     def link(self, fields: Mapping[str, object]) -> bytes:
-        """The next line, without its newline."""
+        """Link the next line to the chain; returned without its newline."""
         line = msgspec.json.encode({**fields, "chain": self.id, "seq": self.seq + 1, "prev": self.head})
         self.seq += 1
         self.head = digest(line)

@@ -27,7 +27,7 @@ _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 
 _TAIL_BYTES: Final = 1 << 20
 """An upper bound of the length of a line."""
 _MOST_KEPT: Final = 10_000
-"""Lines that wait for disk space."""
+"""The maximum number of lines that wait for disk space."""
 
 
 class Rotation(msgspec.Struct, frozen=True):
@@ -59,11 +59,11 @@ class AuditFile:
 
     @property
     def waiting(self) -> int:
-        """Lines that the disk refused, and that are tried again."""
+        """The number of lines that could not be written and will be retried."""
         return len(self._waiting)
 
     def write(self, line: bytes, now_s: float) -> None:
-        """`line` is without its newline."""
+        """Write `line`, given without its newline."""
         if len(self._waiting) >= _MOST_KEPT:
             self.dropped += 1
         else:
@@ -71,14 +71,14 @@ class AuditFile:
         self.retry(now_s)
 
     def retry(self, now_s: float) -> None:
-        """Write what is waiting."""
+        """Write the waiting lines."""
         try:
             self._follow_path()
             if self._is_regular and self._is_due(now_s):
                 self._rotate(now_s)
             self._flush(now_s)
         except OSError as failed:
-            # The buffer counts repetitions; one log line is enough.
+            # Repeated failures are counted in the buffer and logged once.
             if len(self._waiting) == 1:
                 _logger.error("%s: could not write the audit log: %s", self.path, failed.strerror)
 
@@ -94,7 +94,7 @@ class AuditFile:
             return
         written = os.write(self._fd, data)
         if written < len(data) and self._is_regular:
-            # A torn line would break the chain: all are written again, with the next one.
+            # A torn line would break the chain: all lines are written again with the next one.
             os.ftruncate(self._fd, self._size)
             raise OSError(0, "the disk is full")
         self._waiting.clear()
@@ -181,7 +181,7 @@ class AuditFile:
                     old.unlink()
 
     def _rotated(self) -> list[Path]:
-        """Oldest first."""
+        """The rotated files, oldest first."""
         prefix, suffix = self.path.stem + "-", self.path.suffix
         found = (path for path in self.path.parent.iterdir() if path.name.startswith(prefix) and path.suffix == suffix)
         return sorted(path for path in found if path.name[len(prefix) : len(prefix) + 8].isdigit())
@@ -225,5 +225,5 @@ else:
         except BlockingIOError:
             return False
         except OSError:
-            return True  # not supported there, such as on some network file systems
+            return True  # locks are not supported here, as on some network file systems
         return True

@@ -19,7 +19,7 @@ _RETRY_S: Final = 5.0
 
 
 class AuditSyslog:
-    """`/dev/log` or another socket file, or HOST:PORT over UDP (RFC 5424)."""
+    """Sends to `/dev/log` or another socket file, or to HOST:PORT over UDP (RFC 5424)."""
 
     name = "syslog"
 
@@ -33,7 +33,7 @@ class AuditSyslog:
         self._next_try_s = 0.0
 
     def write(self, line: bytes, now_s: float) -> None:
-        """Counted as dropped if it cannot be sent at once."""
+        """Send a line; counted as dropped if it cannot be sent at once."""
         try:
             self._connected(now_s).send(self._head(now_s) + line)
         except OSError as failed:
@@ -74,7 +74,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def _resolved(where: str) -> tuple[str, int]:
-    """Once, at the start: name resolution may take seconds."""
+    """Resolved once, at the start: name resolution may take seconds."""
     host, _, port = where.rpartition(":") if ":" in where else (where, "", str(_PORT))
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)

@@ -15,14 +15,16 @@ _logger: Final = logging.getLogger(__name__)
 
 _MOST_LINES: Final = 10_000
 _MOST_BYTES: Final = 8 << 20
-"""Of lines that the disk has not taken yet."""
+"""The maximum size of lines that were not written to the disk yet."""
 _CLOSE_S: Final = 10.0
 _SLOW_S: Final = 5.0
 _RETRY_S: Final = 1.0
 
 
 class AuditWriter:
-    """Lines are written in their order. While the disk hangs they are kept up to a limit; those beyond are counted."""
+    """Lines are written in order. While the disk hangs they are queued up to a limit; lines beyond it are dropped and
+    counted.
+    """
 
     name = "file"
 
@@ -43,7 +45,7 @@ class AuditWriter:
 
     @property
     def waiting(self) -> int:
-        """Lines that are not in the file yet."""
+        """The number of lines that are not in the file yet."""
         return len(self._lines) + self._file.waiting
 
     def write(self, line: bytes, now_s: float) -> None:
@@ -61,7 +63,7 @@ class AuditWriter:
             self._thread.start()
 
     def flush(self, timeout_s: float = _CLOSE_S) -> bool:
-        """Wait until everything is in the file; whether it is."""
+        """Wait until everything is in the file; returns whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._lines and self._writing_since_s is None, timeout_s)
 
@@ -72,7 +74,7 @@ class AuditWriter:
         if self._thread is not None:
             self._thread.join(_CLOSE_S)
             if self._thread.is_alive():
-                # Its file stays open: the thread may still be writing to it.
+                # The file stays open: the thread may still be writing to it.
                 self._overflowed += len(self._lines)
                 _logger.error("%s: lost %d lines of the audit log: the disk hangs", self._file.path, self.waiting)
                 return

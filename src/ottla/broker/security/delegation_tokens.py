@@ -50,7 +50,7 @@ class DelegationTokens:
         self._by_hmac: tuple[object, dict[bytes, str]] = None, {}
 
     def hmac(self, token_id: str) -> bytes:
-        """The secret of a token; its password is this in base64."""
+        """The secret of a token; its password is the secret in base64."""
         return hmac.digest(self._key, token_id.encode(), "sha512")
 
     # Changes: the tokens to store
@@ -128,7 +128,7 @@ def is_expired(token: DelegationToken, now_ms: int) -> bool:
 
 
 def is_of(token: DelegationToken, principal: str) -> bool:
-    """Whether this is its owner, its requester or one of its renewers, who may describe it."""
+    """Whether this principal is the token's owner, requester or one of its renewers, who may describe it."""
     return principal in (token.owner, token.requester, *token.renewers)
 
 

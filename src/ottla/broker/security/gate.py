@@ -65,9 +65,9 @@ class Login:
         self.lifetime_ms = 0
         """How long the last login lasts; 0 for as long as the connection, or if it is incomplete."""
         self._ends_s: float | None = None
-        """When it has to log in again."""
+        """When the client has to log in again."""
         self._expires_s: float | None = None
-        """When the password or token expires that it logged in with."""
+        """When the password or token of the login expires."""
 
     @property
     def is_open(self) -> bool:
@@ -75,7 +75,7 @@ class Login:
 
     @property
     def is_valid(self) -> bool:
-        """Whether answers may still be sent to requests that were received in time."""
+        """Whether requests that were received in time may still be answered."""
         return self.is_known and (self._expires_s is None or asyncio.get_running_loop().time() < self._expires_s)
 
     def begin(self, mechanism: str, exchange: Exchange, *, is_raw: bool) -> None:
@@ -92,7 +92,7 @@ class Login:
         self._expires_s = None if valid_ms is None else now_s + valid_ms / 1000
 
     def shorten(self, left_s: float) -> None:
-        """The password expires earlier than it did."""
+        """Shorten the login: the password expires earlier than before."""
         expires_s = asyncio.get_running_loop().time() + left_s
         self._ends_s = expires_s if self._ends_s is None else min(self._ends_s, expires_s)
         self._expires_s = expires_s if self._expires_s is None else min(self._expires_s, expires_s)
@@ -142,7 +142,7 @@ async def _if_still_known(login: Login, answer: Awaitable[list[AnyBytes] | None]
 
 
 def end_logins(connections: Iterable[Connection], user: str) -> None:
-    """The user was deleted: reject further requests of its connections, and close them."""
+    """End the logins of a deleted user: reject further requests of its connections, and close them."""
     loop = asyncio.get_running_loop()
     for connection in connections:
         login = connection.login
@@ -153,7 +153,9 @@ def end_logins(connections: Iterable[Connection], user: str) -> None:
 
 
 def shorten_logins(connections: Iterable[Connection], user: str, mechanism: str, left_s: float) -> None:
-    """The password of this mechanism expires in `left_s` seconds; PLAIN uses the verifiers of both mechanisms."""
+    """Shorten logins of this mechanism: the password expires in `left_s` seconds. PLAIN uses the verifiers of both
+    mechanisms.
+    """
     for connection in connections:
         login = connection.login
         if (
@@ -166,7 +168,7 @@ def shorten_logins(connections: Iterable[Connection], user: str, mechanism: str,
 
 
 def end_token_logins(connections: Iterable[Connection], token_id: str) -> None:
-    """The delegation token was deleted."""
+    """End the logins with a deleted delegation token."""
     for connection in connections:
         login = connection.login
         if isinstance(login, Login) and login.token_id == token_id:

@@ -87,14 +87,14 @@ class Logins:
         return exchange.take(message)
 
     async def by_password(self, user: str, password: str, peer: str) -> str:
-        """The principal; raises LoginFailed for a wrong password."""
+        """Verify a password and return the principal; raises LoginFailed for a wrong password."""
         if not self.passwords.is_remembered(user, password):
             await self.counted("basic", peer, self._check_password(user, password, peer))
             self.noted("basic", f"User:{user}", peer)
         return f"User:{user}"
 
     async def by_token(self, token: str, peer: str) -> CheckedToken:
-        """The token's principal; raises LoginFailed if it is invalid."""
+        """Verify a token and return its principal; raises LoginFailed if it is invalid."""
         return await self.counted("bearer", peer, self.in_thread(lambda: self._known_tokens().check(token)))
 
     async def _check_password(self, user: str, password: str, peer: str) -> LoggedIn:
@@ -105,7 +105,7 @@ class Logins:
         return LoggedIn(user)
 
     def check_password_login(self, user: str, expires_s: float | None) -> None:
-        """The password was right; raise LoginFailed if the user was deleted or the password has expired."""
+        """Checks after a correct password: raises LoginFailed if the user was deleted or the password has expired."""
         if not self.passwords.is_known(user):
             raise LoginFailed(f"user {user!r} was deleted")
         if expires_s is not None and expires_s * 1000 <= self.now_ms():

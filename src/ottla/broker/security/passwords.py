@@ -1,4 +1,4 @@
-"""Rules for new passwords, and when they expire. Pure, but for the file of refused passwords."""
+"""Rules for new passwords, and when they expire. Pure, except for reading the file of forbidden passwords."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_password(config: SecurityConfig, user: str, password: str) -> None:
 
 
 def character_kinds(password: str) -> int:
-    """How many of these occur: lower case, upper case, digits, others."""
+    """The number of character classes that occur: lower case, upper case, digits, others."""
     return sum(
         any(map(is_one, password))
         for is_one in (
@@ -44,7 +44,7 @@ def character_kinds(password: str) -> int:
 
 
 def is_listed(file: Path, password: str) -> bool:
-    """Whether a line of the file is this password, in any case."""
+    """Whether a line of the file is this password, ignoring case."""
     wanted = password.casefold()
     try:
         with file.open(encoding="utf-8", errors="replace") as lines:
@@ -54,7 +54,7 @@ def is_listed(file: Path, password: str) -> bool:
 
 
 def expiry(config: SecurityConfig, wanted_ms: int, now_ms: int) -> int | None:
-    """When a new password expires; None for never. `wanted_ms`: 0 for never, -1 for as configured."""
+    """When a new password expires; None for never. `wanted_ms` is 0 for never, -1 for the configured default."""
     latest_ms = now_ms + config.password_max_age_ms if config.password_max_age_ms else None
     if wanted_ms < 0:
         return latest_ms

@@ -47,7 +47,7 @@ class Security:
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
         if broker.cluster is None:
-            # A shared catalog notifies in a separate thread; its follower forwards the changes.
+            # A shared catalog notifies in a separate thread; the catalog follower forwards the changes.
             broker.catalog.listen(self.changed)
 
     @property
@@ -69,7 +69,7 @@ class Security:
         key_file: Path | None,
         client_certificates: ClientCertificates,
     ) -> ServerTls:
-        """For the HTTP port: its own certificate, or that of all listeners."""
+        """The TLS settings of the HTTP port: its own certificate, or that of all listeners."""
         from ottla.net.listener_config import ListenerConfig
         from ottla.net.tls import ServerTls
 

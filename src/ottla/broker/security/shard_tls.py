@@ -1,4 +1,4 @@
-"""TLS of DMQP shards: their certificates are reloaded when the files change, as those of listeners are."""
+"""TLS of DMQP shards. Certificates are reloaded when the files change, like those of listeners."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def shard_tls(
     security: SecurityConfig, host: str, cert_file: str, key_file: str = "", client_ca_file: str = ""
 ) -> ServerTls:
-    """With a `client_ca_file` clients must have a certificate. ConfigError if the files cannot be used."""
+    """With a `client_ca_file` clients must have a certificate. Raises ConfigError if the files cannot be used."""
     from ottla.net.listener_config import ListenerConfig  # imported lazily
     from ottla.net.tls import ServerTls
 
-    # Revocation lists are of these authorities: with others every client would be refused.
+    # The revocation lists are of the listeners' CAs: with other CAs every client would be rejected.
     is_same_authority = bool(client_ca_file) and Path(client_ca_file) == security.client_ca_file
     listener = ListenerConfig(
         protocol="SSL",

@@ -40,13 +40,13 @@ def add_user_offline(  # noqa: PLR0913 - as many as a user has
     iterations: int = DEFAULT_ITERATIONS,
     expires_ms: int = -1,
 ) -> None:
-    """In the data folder of a stopped broker; raises DataDirError if it is running.
+    """Add a user in the data folder of a stopped broker; raises DataDirError if it is running.
 
-    `expires_ms`: 0 for never, -1 for as the broker is configured.
+    `expires_ms` is 0 for never, -1 for the configured default.
     """
     check_password(settings.security, user, password)
     expires_at_ms = expiry(settings.security, expires_ms, round(time.time() * 1000))
-    # Nothing is served, so it does not matter that no user can log in yet.
+    # No requests are served, so it does not matter that no user can log in yet.
     broker = Broker(settings._replace(net=NetConfig(), security=SecurityConfig()))
     try:
         for mechanism in mechanisms:

@@ -28,7 +28,7 @@ _LEADER_DECIDES: Final = -1
 
 
 class ClusterStates:
-    """Of a cluster node: the states it leads, those it coordinates, and requests to others."""
+    """The states that a cluster node leads or coordinates, and requests to other coordinators."""
 
     def __init__(
         self, broker: Broker, replication: Replication, config: ShareConfig, first_offset: FirstOffset, dropped: Dropped
@@ -52,7 +52,7 @@ class ClusterStates:
         await self._questions.close()
 
     def unused(self, group_id: str) -> None:
-        # An administrator may reset the group now, without this node's knowledge.
+        # An administrator may reset the group now without this node noticing.
         self._led.drop_all(lambda key: key.group_id == group_id)
 
     def check(self, key: StateKey) -> None:
@@ -91,7 +91,7 @@ class ClusterStates:
         )
 
     def has_consumed(self, keys: Iterable[StateKey]) -> bool:  # noqa: ARG002
-        """The leaders know: `progress` is None if a group has not started."""
+        """Only the leaders know: `progress` is None if a group has not started."""
         return True
 
     def forget_topic(self, topic_id: bytes) -> None:

@@ -67,7 +67,7 @@ class ShareCoordinator:
         await self._all_safe(self.log.partition_of(key))
 
     async def read(self, key: StateKey, leader_epoch: int) -> Kept:
-        """For the leader of the partition in this epoch; fences leaders of earlier epochs."""
+        """Read the state for the leader of the partition in this epoch; fences leaders of earlier epochs."""
         kept = self._found(key)
         if leader_epoch < kept.leader_epoch:
             raise FencedLeaderEpoch(f"there is a leader with epoch {kept.leader_epoch}")
@@ -77,7 +77,7 @@ class ShareCoordinator:
         return self._found(key)
 
     async def write(self, key: StateKey, epochs: tuple[int, int], start: int, changes: Sequence[Change]) -> None:
-        """`epochs`: of the state and of the leader."""
+        """Write changes; `epochs` are the state epoch and the leader epoch."""
         kept = self._found(key)
         state_epoch, leader_epoch = epochs
         if state_epoch != kept.state_epoch:
@@ -121,7 +121,7 @@ class ShareCoordinator:
         self.log.forget([key for key in self.log.kept if key.topic_id == topic_id])
 
     def _check(self, key: StateKey) -> None:
-        """Raises ApiError unless this node is its coordinator."""
+        """Raises ApiError unless this node is the coordinator of the state."""
         self.log.partition_of(key)
         error = self._placement.error_for(state_name(key))
         if error is not ErrorCode.NONE:

@@ -70,7 +70,7 @@ async def _records(broker: Broker, partition: Partition, change: Change) -> Asyn
         try:
             data = partition.log.read(offset, _READ_BYTES)
         except OffsetOutOfRange:
-            # Retention was faster; the record is gone.
+            # Retention has already deleted the record.
             return
         if not data:
             return

@@ -115,10 +115,10 @@ class LedStates:
         return Sent(answer)
 
     def changed(self, key: StateKey) -> None:
-        """The coordinator writes snapshots."""
+        """Nothing to do: the coordinator writes snapshots."""
 
     async def _write_on(self, key: StateKey, led: _Led) -> None:
-        """One request at a time; later changes are sent together."""
+        """Write changes, one request at a time; later changes are sent together."""
         while led.waiting:
             taken, led.waiting = led.waiting, []
             changes = [change for _, some, _ in taken for change in some]
@@ -171,7 +171,7 @@ class _Led:
 
 
 def _look_at(answer: asyncio.Future[None]) -> None:
-    """Some callers do not await the write."""
+    """Retrieve the outcome of a write, which some callers do not await."""
     if not answer.cancelled():
         answer.exception()
 

@@ -66,7 +66,7 @@ class SharePartitions:
     # Finding
 
     def find(self, key: StateKey, partition: Partition) -> Shared | None:
-        """None if the group has no state of this partition."""
+        """The share partition; None if the group has no state of it."""
         shared = self._shared.get(key)
         if shared is None and (rules := self.states.rules_of(key)) is not None:
             shared = self._shared[key] = Shared(key, rules, partition)
@@ -85,7 +85,7 @@ class SharePartitions:
             since_ms = self._broker.clock.now_ms() - age_ms
             found = partition.log.search_timestamp(since_ms, 0, Effort(_BATCHES_LOOKED_INTO, AT_ONCE_BYTES))
             if found is not None:
-                # If it would take too long to find, some older records are included.
+                # A search that takes too long ends early; some older records are then included.
                 return found.next_offset if isinstance(found, Unfinished) else found.offset
         return partition.high_watermark
 
@@ -99,7 +99,7 @@ class SharePartitions:
     # Acknowledgements
 
     def acknowledge(self, shared: Shared, member: str, batches: Acknowledgements) -> Written | None:
-        """All or none, with an ApiError. `settled` waits until it is durable."""
+        """Apply all acknowledgements, or none and raise an ApiError. `settled` waits until they are durable."""
         settings = self._settings(shared.key.group_id)
         changes: list[Change] = []
         renewed: list[Acquired] = []
@@ -134,7 +134,7 @@ class SharePartitions:
         self._commit_if_possible(shared, shared.rules.release(member, limits, was_delivered=was_delivered))
 
     def _commit(self, shared: Shared, changes: Sequence[Change]) -> Written | None:
-        """Written, then applied: a crash in between changes nothing."""
+        """Write changes, then apply them: a crash in between has no effect."""
         place = None
         lasting = [change for change in changes if change.is_lasting]
         if lasting:
@@ -148,7 +148,7 @@ class SharePartitions:
         return place
 
     def _commit_if_possible(self, shared: Shared, changes: Sequence[Change]) -> None:
-        """For changes that cannot be rejected: if writing fails, a crash loses them, and they happen again."""
+        """Commit changes that cannot be rejected. If writing fails, a crash loses them, and they are made again."""
         try:
             self._commit(shared, changes)
         except ApiError as refused:
@@ -198,7 +198,7 @@ class SharePartitions:
     # Time
 
     def arm(self, shared: Shared) -> None:
-        """Update its next deadline after a change."""
+        """Update the next deadline of a share partition after a change."""
         deadline_ms = shared.rules.next_deadline_ms()
         if deadline_ms is None or (shared.wakes_at_ms is not None and shared.wakes_at_ms <= deadline_ms):
             return

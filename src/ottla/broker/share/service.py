@@ -65,7 +65,7 @@ class ShareService:
 
     @property
     def coordinator(self) -> ShareCoordinator | None:
-        """Of a cluster node."""
+        """The share coordinator of a cluster node."""
         return self.states.coordinator
 
     def now_ms(self) -> int:
@@ -87,13 +87,13 @@ class ShareService:
         self._set_timer()
 
     def loaded(self, partition: Partition) -> None:
-        """This cluster node has read a partition of `__consumer_offsets`."""
+        """Handle a partition of `__consumer_offsets` that this cluster node has loaded."""
         self._begin_sessions(
             [group for group in self.groups if self._broker.groups.partition_of(group.id) is partition]
         )
 
     def unloaded(self, is_meant: Callable[[str], bool]) -> None:
-        """Other nodes coordinate these groups now."""
+        """Drop groups that other nodes coordinate now."""
         for group in self.groups:
             if is_meant(group.id):
                 for member_id in group.members:
@@ -106,7 +106,7 @@ class ShareService:
         await self.partitions.stop()
 
     def catch_up(self) -> None:
-        """The clock was moved: run what is due now."""
+        """Run what is due after the clock was moved."""
         self._expire()
         self.partitions.expire()
 
@@ -174,7 +174,7 @@ class ShareService:
         return None if state is None else TopicSize(state.raw_id, len(state.partitions))
 
     def _alone(self, group_id: str) -> asyncio.Lock:
-        """Held by a group change that waits for its states, which may be on other nodes."""
+        """Held during a group change that waits for its states, which may be on other nodes."""
         lock = self._locks.get(group_id)
         if lock is None:
             lock = self._locks[group_id] = asyncio.Lock()
@@ -202,14 +202,16 @@ class ShareService:
             }
             if missing.keys() <= begun.keys():
                 break
-            # The group may have changed after this.
+            # The group may change after this point.
             begun |= await self._begin({key: has_others for key, has_others in missing.items() if key not in begun})
         placed = self._append(before.id, records_between(before, heard.group))
         self.groups.put(heard.group)
         return heard, [*begun.values(), placed]
 
     async def _begin(self, missing: Mapping[StateKey, bool]) -> dict[StateKey, Written | None]:
-        """A new partition of a topic that the group already reads starts at its first record."""
+        """Initialize the partitions of a group. A new partition of a topic that the group already reads starts at its
+        first record.
+        """
 
         async def begin(key: StateKey, *, has_others: bool) -> Written | None:
             partition = self._broker.topics.partition_by_id(key.topic_id, key.partition)
@@ -229,7 +231,7 @@ class ShareService:
         try:
             async with self._alone(group_id):
                 forgotten = await self.states.forget(self._keys(self.empty_group(group_id)))
-                # Its current state: this node may have lost and regained the group meanwhile.
+                # Look up the current state: this node may have lost and regained the group meanwhile.
                 placed = self._append(group_id, records_of_end(self.empty_group(group_id)))
                 self.groups.remove(group_id)
             await all_safe([forgotten, placed])
@@ -248,7 +250,9 @@ class ShareService:
     # Offsets for administrators
 
     def has_consumed(self, group: ShareGroup) -> bool:
-        """Before that its offsets are not shown, as in Kafka: they are only the start position."""
+        """Whether the group has consumed anything. Until then its offsets are not shown, as in Kafka: they are only the
+        start position.
+        """
         return self.states.has_consumed(self._keys(group))
 
     def empty_group(self, group_id: str) -> ShareGroup:

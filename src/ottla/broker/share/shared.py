@@ -24,15 +24,15 @@ class Shared:
         self.waits = Waiters()
         self.wakes_at_ms: int | None = None
         self.dying: list[Change] = []
-        """Records to be sent to the dead-letter topic."""
+        """Records to be written to the dead-letter topic."""
         self.burial: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Records may be available."""
+        """Wake waiting fetches: records may be available."""
         self.waits.end()
 
     def follow_the_log(self) -> None:
-        """Records lost by retention or a power cut cannot be delivered."""
+        """Skip records that retention or a power failure has removed: they cannot be delivered."""
         log = self.partition.log
         self.rules.move_start(log.start_offset)
         self.rules.cut_end(log.next_offset)

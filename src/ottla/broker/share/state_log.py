@@ -61,7 +61,7 @@ class Kept:
 
     @property
     def is_as_begun(self) -> bool:
-        """Whether nothing has been acknowledged, and no start offset was set by an administrator."""
+        """Whether nothing was acknowledged yet, and no administrator has set a start offset."""
         return not (self.state_epoch or self.snapshot_epoch or self.updates)
 
 
@@ -112,7 +112,7 @@ class StateLog:
             del self.kept[key]
 
     def clear(self) -> None:
-        """The topic was deleted with all states."""
+        """Forget all states: the topic was deleted."""
         self.kept.clear()
         self._damaged.clear()
 
@@ -160,7 +160,7 @@ class StateLog:
         return place
 
     def changed(self, key: StateKey) -> None:
-        """Written records have been applied: a snapshot may be due."""
+        """Write a snapshot if one is due after these applied records."""
         if self.snapshot_if_due(key) is not None:
             self.prune(self.partition_of(key))
 
@@ -203,7 +203,7 @@ class StateLog:
         return state.partitions[state_partition_for(key, len(state.partitions))]
 
     def prune(self, partition: Partition) -> None:
-        """Delete records before all snapshots, if these are safe."""
+        """Delete records before the oldest snapshot, once all snapshots are safe."""
         here = [(kept.snapshot_offset, key) for key, kept in self.kept.items() if self.partition_of(key) is partition]
         cold = partition.log.next_offset - _COLD_SNAPSHOTS * self._config.state_updates_per_snapshot
         for offset, key in here:
@@ -217,7 +217,7 @@ class StateLog:
             task.add_done_callback(self._pruning.discard)
 
     async def _prune_to(self, partition: Partition, oldest: int) -> None:
-        """The oldest snapshot is synced first: a power cut must not lose it after older records were deleted."""
+        """Sync the oldest snapshot before older records are deleted: a power failure must not lose both."""
         try:
             await self._broker.flusher.durable(partition, oldest)
             if partition.log.start_offset < oldest:

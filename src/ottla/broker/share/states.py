@@ -55,7 +55,7 @@ class States(Protocol):
         """Written records have been applied."""
 
     def unused(self, group_id: str) -> None:
-        """The group has no sessions here any more."""
+        """Handle that the group has no more sessions here."""
 
     # For the coordinator of a group
 
@@ -71,7 +71,7 @@ class States(Protocol):
         """None if the group has no state of this partition."""
 
     def has_consumed(self, keys: Iterable[StateKey]) -> bool:
-        """Whether anything of these was acknowledged, or set by an administrator, as far as is known here."""
+        """Whether, as far as this node knows, anything here was acknowledged, or set by an administrator."""
 
     # For both
 
@@ -81,7 +81,7 @@ class States(Protocol):
 
 
 class OwnStates:
-    """Of a standalone broker."""
+    """The states of a standalone broker."""
 
     coordinator: ShareCoordinator | None = None
 

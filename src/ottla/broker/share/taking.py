@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _READS: Final = 32
 _LOOKED_BYTES: Final = 4 << 20
-"""After this many useless bytes other requests are served."""
+"""After this many bytes without an available record, other requests are served."""
 _LOOKING_BYTES: Final = 1 << 20
 _INFLATED_BYTES: Final = 4 << 20
 _READ_COMMITTED: Final = 1
@@ -33,9 +33,9 @@ class Asked(NamedTuple):
     max_records: int
     max_bytes: int
     is_strict: bool
-    """Exactly this many records; otherwise whole batches are acquired."""
+    """Whether to acquire exactly this many records; otherwise whole batches are acquired."""
     may_exceed: bool
-    """The first batch is returned regardless of its size."""
+    """Whether the first batch is returned regardless of its size."""
 
 
 class Looking:
@@ -65,7 +65,7 @@ class Taken:
         self.count = 0
         self.size = 0
         self.is_unfinished = False
-        """There is more to read, though nothing was found so far."""
+        """Whether there is more to read, although nothing was found so far."""
 
     def add(self, data: memoryview, begin: int, end: int, got: Sequence[Acquired]) -> None:
         self.size += end - begin
@@ -121,7 +121,7 @@ class _Taking:
         self._looked_bytes = 0
 
     def read_on(self) -> bool:
-        """Whether to continue after this."""
+        """Read the next batch. Returns whether to continue."""
         taken, asked = self.taken, self._asked
         offset = self._rules.wanted(self._limits.in_flight)
         room = asked.max_bytes - taken.size
@@ -165,7 +165,7 @@ class _Taking:
         return self.taken.count >= min(self._asked.max_records, self._limits.in_flight)
 
     def _look(self, batch: memoryview, header: BatchHeader, offset: int, aborted: Sequence[AbortedTransaction]) -> bool:
-        """Whether it may be acquired: the window limits in-flight records."""
+        """Whether the record may be acquired: the window limits in-flight records."""
         rules = self._rules
         if not rules.is_unknown(min(offset, header.base_offset), header.last_offset):
             return True
@@ -180,7 +180,7 @@ class _Taking:
         return True
 
     def _delays(self, batch: memoryview, header: BatchHeader) -> Sequence[Delay] | None:
-        """None if other requests should be served first."""
+        """The delayed records of a batch; None if other requests should be served first."""
         looking = self._looking
         known = looking.known.get((self._shared.key, header.base_offset))
         if known is not None:

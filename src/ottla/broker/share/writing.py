@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Written(Protocol):
-    """A write that is done or pending."""
+    """A completed or pending write."""
 
     async def safe(self) -> None:
-        """Wait until it is safe. Raises ApiError if it may be lost."""
+        """Wait until the write is safe. Raises ApiError if it may be lost."""
 
 
 class Place(NamedTuple):
@@ -38,7 +38,7 @@ async def all_safe(written: Iterable[Written | None]) -> None:
 
 
 def append_records(broker: Broker, partition: Partition, records: Iterable[KeyValue]) -> Place:
-    """In one batch."""
+    """Append the records in one batch."""
     builder = BatchBuilder()
     now_ms = broker.clock.now_ms()
     for key, value in records:

@@ -1,4 +1,4 @@
-"""Adopting partitions without a catalog entry: of Apache Kafka, or after the catalog was lost."""
+"""Adopts partitions without a catalog entry: from Apache Kafka, or after the catalog was lost."""
 
 from __future__ import annotations
 

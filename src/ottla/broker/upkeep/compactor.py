@@ -39,7 +39,7 @@ class Compactor:
             pass
 
     async def _compact_most_dirty(self) -> bool:
-        """Whether a log was due."""
+        """Compact the dirtiest log. Returns whether a log was due."""
         async with self._broker.rewriting:
             due = max(self._due(), key=lambda found: found[2].ratio, default=None)
             if due is None:

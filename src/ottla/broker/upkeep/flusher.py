@@ -20,7 +20,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _TICK_S: Final = 0.25
 _AT_ONCE: Final = 32
-"""Each uses file descriptors until it is done, and some time of the event loop."""
+"""The maximum number of concurrent flushes: each holds file descriptors, and takes some time of the event loop."""
 
 
 class Flusher:
@@ -60,7 +60,7 @@ class Flusher:
             raise NotLeaderOrFollower(f"the leader of {partition.at} changed while offset {offset} was synced")
 
     def forget(self, partition: Partition) -> None:
-        """It has been deleted and will not be used again."""
+        """Forget a deleted partition."""
         self._commits.pop(partition, None)
         self._last_flush_s.pop(partition, None)
         self._complaints.pop(partition, None)
@@ -80,7 +80,7 @@ class Flusher:
 
     async def flush(self, partition: Partition) -> None:
         """Sync everything appended so far, without blocking the event loop."""
-        # Kept: after a failure the partition may have another log when the fsync ends.
+        # A local reference: after a failure the partition may have another log when the fsync ends.
         log = partition.log
         begun = log.begin_flush()
         if begun is None:
@@ -102,7 +102,7 @@ class Flusher:
         if error is None:
             self._complaints.pop(partition, None)
         elif self._complaints.get(partition) != str(error):
-            # Once, and not with every retry, of which there may be one per second for each of a thousand partitions.
+            # Logged once, not with every retry: there may be one per second for each of a thousand partitions.
             self._complaints[partition] = str(error)
             _logger.error("%s: flush failed: %s", partition.at, error)
 

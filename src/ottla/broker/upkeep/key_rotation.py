@@ -70,7 +70,7 @@ class KeyRotation:
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     async def _take_up(self, sealer: Sealer) -> None:
-        """As at a start, except that unusable keys leave everything unchanged."""
+        """Load the new keys as at a start, except that unusable keys change nothing."""
         try:
             # In a thread: it may call a key management service.
             ring = await asyncio.get_running_loop().run_in_executor(
@@ -81,7 +81,7 @@ class KeyRotation:
             self._data_dir.use_keys(ring)
         except (ConfigError, DataDirError) as refused:
             self._seen = None  # the key management service may be unavailable
-            if self._complaint != str(refused):  # once, and not with every attempt
+            if self._complaint != str(refused):  # logged once, not with every attempt
                 self._complaint = str(refused)
                 _logger.error("could not load the changed keys, the old ones stay in use: %s", refused)
             return
@@ -95,7 +95,7 @@ class KeyRotation:
         for partition in list(topics.partitions_here()):
             async with self._broker.rewriting:
                 try:
-                    # Its topic may have been deleted: opening the log would re-create it.
+                    # The topic may have been deleted: opening the log would re-create the folder.
                     if topics.has(partition):
                         failures += await self._rewrite_partition(partition, ring.rewrite_below)
                 except OttlaError as failed:
@@ -108,7 +108,7 @@ class KeyRotation:
             _logger.warning("all data is encrypted with key %d or a newer one", ring.rewrite_below)
 
     async def _rewrite_partition(self, partition: Partition, below: int) -> int:
-        """The number of segments that failed."""
+        """Re-encrypt a partition's segments. Returns the number of failed segments."""
         loop, log = asyncio.get_running_loop(), partition.log
         failures = 0
         refresh_own_keys(log)

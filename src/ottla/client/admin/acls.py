@@ -1,4 +1,4 @@
-"""ACLs."""
+"""Administration of ACLs."""
 
 from __future__ import annotations
 

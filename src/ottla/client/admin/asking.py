@@ -1,6 +1,6 @@
 """Requests to the broker that must handle them: the controller, a coordinator or a partition leader.
 
-If it has moved, the request is retried at the new one, until the request timeout.
+If that role has moved to another broker, the request is retried at the new one, until the request timeout.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Asking:
     async def _ask_controller(
         self, request: RequestFor[ResponseT], codes_of: Callable[[ResponseT], Iterable[int]]
     ) -> ResponseT:
-        """Any current broker forwards such a request to the controller; older ones require the controller itself."""
+        """Send a request to any broker, which forwards it to the controller; older brokers require the controller
+        itself.
+        """
 
         async def ask() -> ResponseT:
             controller = self._router.view.controller_id

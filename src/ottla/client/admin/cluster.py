@@ -1,4 +1,4 @@
-"""The cluster."""
+"""Description of the cluster."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class ConfigAdmin(Asking):
         return await self._ask_controller(request, lambda answer: (each.error_code for each in answer.responses))
 
     def _broker_of(self, resource: ConfigResource) -> int | None:
-        """Broker configs are served by that broker, all others by any broker."""
+        """The broker to send to: that broker for its configs, any broker for all others."""
         is_one_broker = resource.kind is ConfigKind.BROKER and resource.name.isdigit()
         return int(resource.name) if is_one_broker else None
 

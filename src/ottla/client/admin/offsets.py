@@ -39,7 +39,7 @@ _LAST_BY_NAME: Final = 9
 @dataclass(frozen=True, slots=True)
 class FoundOffset:
     offset: int
-    """-1 if there is none: no record at or after the given time."""
+    """The offset; -1 if no record is at or after the given time."""
     timestamp: int
     """The record's timestamp; -1 if unknown."""
     leader_epoch: int

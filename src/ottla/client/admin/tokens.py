@@ -1,4 +1,4 @@
-"""Delegation tokens: secrets of limited life that log in as their owner (KIP-48)."""
+"""Delegation tokens: short-lived secrets that log in as their owner (KIP-48)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TokenAdmin(Asking):
     async def create_token(
         self, *, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
     ) -> DelegationToken:
-        """A token of this user, or of another owner where ACLs allow it; -1 for the broker's maximum lifetime."""
+        """Create a token for this user, or for another owner if ACLs allow it; -1 for the broker's maximum lifetime."""
         renewers = tuple(renewers)
         kind, name = _parts(owner) if owner else ("", "")
         request = CreateDelegationTokenRequest(
@@ -58,7 +58,7 @@ class TokenAdmin(Asking):
         return DelegationToken(answer.token_id, answer.hmac, owner, requester, renewers, *times)
 
     async def list_tokens(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
-        """Those that this user owns, may renew or may describe; of these owners, or of all."""
+        """The tokens that this user owns, may renew or may describe; of these owners, or of all."""
         asked = None
         if owners is not None:
             pairs = map(_parts, owners)
@@ -82,13 +82,13 @@ class TokenAdmin(Asking):
         ]
 
     async def renew_token(self, hmac: bytes, period_ms: int = -1) -> int:
-        """When it expires now; -1 for the broker's period."""
+        """Renew a token by this period, -1 for the broker's default; returns its new expiry."""
         answer = await self._router.ask(RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms))
         raise_for(answer.error_code, "cannot renew the delegation token", None)
         return answer.expiry_timestamp_ms
 
     async def expire_token(self, hmac: bytes, period_ms: int = -1) -> int:
-        """Let it expire after this time; -1 for at once."""
+        """Let a token expire after this time; -1 for at once."""
         answer = await self._router.ask(ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms))
         raise_for(answer.error_code, "cannot expire the delegation token", None)
         return answer.expiry_timestamp_ms

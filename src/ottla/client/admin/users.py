@@ -40,7 +40,7 @@ class ScramInfo(NamedTuple):
 
 class QuotaEntry(NamedTuple):
     entity: dict[str, str | None]
-    """By user, client-id or ip; None for the default entity."""
+    """The names by user, client-id or ip; None for the default entity."""
     limits: dict[str, float]
 
 
@@ -66,8 +66,8 @@ class UserAdmin(Asking):
     ) -> None:
         """Set a user's password; creates the user if necessary. The password does not leave this machine.
 
-        `expires_ms`: when it expires, in milliseconds since 1970; 0 for never, None for as the broker is configured.
-        Apache Kafka ignores it.
+        `expires_ms` is its expiry in milliseconds since 1970; 0 for never, None for the broker's default. Apache Kafka
+        ignores it.
         """
         upsertions = [
             replace(
@@ -79,7 +79,7 @@ class UserAdmin(Asking):
         await self._alter_user(user, AlterUserScramCredentialsRequest(deletions=(), upsertions=tuple(upsertions)))
 
     async def set_password_expiry(self, user: str, expires_ms: int) -> None:
-        """Change when a user's password expires: milliseconds since 1970, or 0 for never. Apache Kafka refuses this."""
+        """Change when a user's password expires: milliseconds since 1970, or 0 for never. Apache Kafka rejects this."""
         mechanisms = [info.mechanism for info in (await self.list_users()).get(user, ())] or list(ScramMechanism)[:1]
         upsertions = tuple(
             ScramCredentialUpsertion(

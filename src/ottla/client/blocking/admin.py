@@ -44,7 +44,7 @@ class Admin:
         self.close()
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the connections. Idempotent."""
         self._background.close()
 
     def run(self, ask: Callable[[AsyncAdmin], Coroutine[Any, Any, T]]) -> T:

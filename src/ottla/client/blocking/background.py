@@ -42,7 +42,7 @@ class Background:
             raise
 
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run it in the background loop and wait for the result."""
+        """Run a coroutine in the background loop and wait for the result."""
         try:
             self._refuse_if_unusable()
         except BaseException:

@@ -78,7 +78,7 @@ class Assignment:
         for at in partitions:
             queue = self.queues.pop(at, None)
             if queue is not None:
-                # Empty, and of another era: stale references do nothing.
+                # An empty queue in a new era: stale references have no effect.
                 queue.seek_to(Start.COMMITTED)
             self._forget_merged(at)
 
@@ -104,7 +104,7 @@ class Assignment:
         self._open(queue)
 
     def position(self, at: TopicPartition) -> int | None:
-        """Of the next record to take."""
+        """The offset of the next record to take."""
         held = None if self._merge is None else self._merge.position(at)
         return self.queue(at).position if held is None else held
 
@@ -138,7 +138,7 @@ class Assignment:
         return True
 
     def report(self, error: Exception) -> None:
-        """Raise this at the next call."""
+        """Raise this error at the next call."""
         self._errors.append(error)
         self._news.set()
 

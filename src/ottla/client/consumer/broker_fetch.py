@@ -31,7 +31,7 @@ Asked = dict[tuple[str, int], tuple["PartitionQueue", int]]
 
 
 class BrokerFetch:
-    """The long polls; or, given those, fetches that need not wait for their end."""
+    """Long polls; or, next to a given long-poll task, fetches that must not wait for the long poll to end."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class BrokerFetch:
         self._timeout_s = (client.request_timeout_ms + config.consumer_max_wait_ms) / 1000
 
     def wake(self) -> None:
-        """Something changed that may concern this task."""
+        """Check for work: something changed that may concern this task."""
         self._wait.has_room()
         self._wake.set()
 
@@ -78,9 +78,9 @@ class BrokerFetch:
                 for queue, era in asked.values():
                     queue.unanswered(era)
                 if self._long_polls is not None:
-                    # It may have checked while these were in flight, and found nothing to fetch.
+                    # The task may have checked while these were in flight, and found nothing to fetch.
                     self._long_polls.wake()
-            # As may those have that lead them by now.
+            # So may the tasks of brokers that lead these partitions by now.
             for queue, _ in asked.values():
                 self._fetcher.wake_elsewhere(queue, self._node_id)
 

@@ -40,7 +40,7 @@ class Fetcher:
         self._brokers: dict[int, tuple[BrokerFetch, BrokerFetch]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._missing: dict[TopicPartition, asyncio.TimerHandle] = {}
-        """Unknown partitions, and when to raise that."""
+        """Unknown partitions, and when to raise an error for them."""
         self._stop_listening = router.subscribe_to_changes(self._view_changed)
 
     async def close(self) -> None:
@@ -55,7 +55,7 @@ class Fetcher:
                 each.close()
 
     def wake(self, queue: PartitionQueue) -> None:
-        """This queue may have become ready to fetch."""
+        """Wake the fetch task of this queue, which may have become ready to fetch."""
         if not queue.is_wanted:
             return
         node_id = self._node_of(queue)
@@ -68,7 +68,7 @@ class Fetcher:
             each.wake()
 
     def wake_elsewhere(self, queue: PartitionQueue, node_id: int) -> None:
-        """The same, unless it is this node's to fetch, or is not assigned any more."""
+        """Wake the queue's fetch task unless it belongs to this node, or is no longer assigned."""
         if self._queues.get(queue.at) is queue and self._node_of(queue) != node_id:
             self.wake(queue)
 
@@ -127,7 +127,9 @@ class Fetcher:
             self._router.mark_stale()
 
     def miss(self, queue: PartitionQueue) -> None:
-        """No leader, or deleted; it may come back, so the error is raised only after a while, and once."""
+        """Handle a partition without a leader, or a deleted one. It may come back, so the error is raised only after a
+        while, and once.
+        """
         self._router.mark_stale()
         if queue.at not in self._missing:
             self._look_again(queue, is_to_be_said=True)
@@ -161,6 +163,6 @@ class Fetcher:
         self.wake_all()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A fetch task ends only by cancellation, or by a bug, which must be reported."""
+        """Report a fetch task that ended by a bug, and not by cancellation."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(error if isinstance(error, Exception) else ClientError(repr(error)))

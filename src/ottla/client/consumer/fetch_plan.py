@@ -1,9 +1,9 @@
 """Which partitions of a broker to fetch now, and the fetch's maximum wait: pure rules.
 
-A broker answers one fetch per connection at a time, so a partition that becomes ready during a long poll would wait
-for its end. Hence there are two connections: such partitions are fetched on the second one, with no wait time.
-Partitions that have caught up must be in the next long poll; so one that omits partitions, because their
-buffers are full, is short at first, and doubles each time in which none of them was emptied.
+A broker answers one fetch per connection at a time, so a partition that becomes ready during a long poll would wait for
+its end. Hence there are two connections: such partitions are fetched on the second one, with no wait time. Partitions
+that have caught up must be in the next long poll. So a long poll that omits partitions, because their buffers are full,
+is short at first; its duration doubles each time none of the buffers was emptied meanwhile.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ _buffer_count: Final = attrgetter("buffer_count")
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
     ready: list[PartitionQueue]
-    """With free buffers, and no request in flight; the emptiest first, which the broker serves first."""
+    """Partitions with free buffers and no request in flight. The emptiest comes first, since the broker serves it
+    first.
+    """
     attached: int
-    """How many could become ready."""
+    """The number of partitions that could become ready."""
     retry_at: float | None
     """When the first partition after an error may be fetched again."""
 
@@ -77,5 +79,5 @@ class WaitRule:
         return wait_ms
 
     def has_room(self) -> None:
-        """A buffer was emptied."""
+        """Handle that a buffer was emptied."""
         self._short_ms = _SHORT_WAIT_MS

@@ -35,7 +35,7 @@ class Following:
         self._stop_listening()
 
     def _view_changed(self) -> None:
-        # From its beginning: all records of a new partition are unread.
+        # A new partition is read from its beginning: all of its records are unread.
         if self._has_begun:
             self._assignment.add(self._partitions(), Start.EARLIEST)
 

@@ -1,4 +1,4 @@
-"""A consumer and its group: membership if it subscribes; commits in any case."""
+"""A consumer and its group: membership if it subscribes, and commits in both cases."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Grouping:
         self._handout.drop(partitions)
         for at in partitions:
             if at in left:
-                # Taken but not delivered: the next owner of the partition starts with it.
+                # Taken but not delivered: the partition's next owner starts with these records.
                 self._assignment.seek(at, left[at])
         self._assignment.hold_back(partitions)
 
@@ -142,7 +142,7 @@ class Grouping:
         self._assignment.remove(partitions)
 
     def positions(self) -> dict[TopicPartition, Committed]:
-        """Up to the records that the application may still be processing."""
+        """Positions up to the records that the application may still be processing."""
         return self._up_to(self._handout.positions_in_hand())
 
     def fail(self, error: ClientError) -> None:

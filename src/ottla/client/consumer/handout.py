@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Handout:
-    """Nothing is tracked per record: a list's iterator has the position."""
+    """Records handed to the caller. Nothing is tracked per record: a list's iterator has the position."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
@@ -38,12 +38,12 @@ class Handout:
         self._is_iterated = False
 
     def iterate(self) -> Iterator[Any]:
-        """One at a time: only the last one is being processed."""
+        """Deliver one record at a time: only the last one is being processed."""
         self._is_iterated = True
         return self._left
 
     def all_left(self, limit: int) -> list[Any]:
-        """All at once: all are being processed until the next call."""
+        """Deliver all at once: all are being processed until the next call."""
         left = self._records if length_hint(self._left) == len(self._records) else list(self._left)
         handed_out = left if len(left) <= limit else left[:limit]
         self.keep(left[limit:])
@@ -51,11 +51,11 @@ class Handout:
         return handed_out
 
     def columns(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Records from these offsets on were delivered in another form."""
+        """Record that records from these offsets on were delivered in another form."""
         self._in_hand = starts
 
     def come_back(self) -> None:
-        """The caller asks for more, so it has processed the previous ones."""
+        """Handle a call for more records: the caller has processed the previous ones."""
         self._in_hand = []
         self._is_iterated = False
 

@@ -1,4 +1,4 @@
-"""Finds start positions: the committed offset, else by the reset policy."""
+"""Finds start positions: the committed offset, otherwise by the reset policy."""
 
 from __future__ import annotations
 

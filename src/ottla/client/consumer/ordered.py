@@ -66,7 +66,7 @@ class OrderedMerge:
         return held
 
     def _has_more(self, queue: PartitionQueue, held: deque[Record]) -> bool:
-        """An error is left to the next call, after the records merged so far."""
+        """Whether there is more. An error is left to the next call, after the records merged so far."""
         try:
             held.extend(queue.take(_AHEAD))
         except Exception:  # noqa: BLE001 - the next call meets it again
@@ -74,7 +74,7 @@ class OrderedMerge:
         return bool(held)
 
     def position(self, at: TopicPartition) -> int | None:
-        """Of the first record held here."""
+        """The offset of the first record held here."""
         held = self._held.get(at)
         return held[0].offset if held else None
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _UNLIMITED: Final = (1 << 63) - 1
 NO_REPLICA: Final = -1
 _SMALL_SHARE: Final = 8
-"""A smaller part of its response than this is copied, so that it does not keep the whole response in memory."""
+"""A smaller fraction of its response than this is copied, so that it does not keep the whole response in memory."""
 
 
 class Start(Enum):
     """Where to start when no offset is known yet."""
 
     COMMITTED = "committed"
-    """The committed offset; by the reset policy if there is none."""
+    """The committed offset, or by the reset policy if there is none."""
     RESET = "reset"
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -95,17 +95,17 @@ class PartitionQueue:
         self.era = 0
         self.start = Start.COMMITTED
         self.position: int | None = None
-        """Of the next record to deliver."""
+        """The offset of the next record to deliver."""
         self.fetch_offset: int | None = None
-        """Of the next record to fetch; None while it is looked up according to `start`."""
+        """The offset of the next record to fetch; None while it is looked up according to `start`."""
         self.is_pending = False
         self.is_caught_up = False
-        """The last fetch was empty: a long poll is in order."""
+        """Whether the last fetch was empty, so that a long poll is appropriate."""
         self.is_paused = False
         self.is_held_back = False
-        """Not assigned by the group yet, or about to be revoked."""
+        """Whether it is not assigned by the group yet, or about to be revoked."""
         self.is_failed = False
-        """An error that only a seek can get past."""
+        """Whether there was an error that only a seek can skip."""
         self.is_listed = False
         """Maintained by `ReadyQueues`."""
         self.replica = NO_REPLICA
@@ -144,7 +144,7 @@ class PartitionQueue:
         return self.fetch_offset is None and not self.is_failed and not self.is_held_back
 
     def begin_at(self, era: int, offset: int) -> None:
-        """The offset that was looked up for this era."""
+        """Start at the offset that was looked up for this era."""
         if era == self.era and self.fetch_offset is None:
             self.fetch_offset = offset
             if not self._buffers:
@@ -177,7 +177,7 @@ class PartitionQueue:
         return not (self.is_paused or self.is_failed or self.is_held_back)
 
     def ask(self) -> int:
-        """A request is sent; returns the era of its response."""
+        """Record a sent request; returns the era of its response."""
         self.is_pending = True
         return self.era
 
@@ -192,7 +192,7 @@ class PartitionQueue:
             self.not_before = not_before
 
     def fill(self, era: int, data: PartitionData) -> bool:
-        """Add a fetched buffer; whether there are more records to deliver now."""
+        """Add a fetched buffer; returns whether there are more records to deliver now."""
         if era != self.era or self.fetch_offset is None:
             return False
         self.is_pending = False
@@ -200,7 +200,7 @@ class PartitionQueue:
         self.high_watermark = data.high_watermark
         self.last_stable_offset = data.last_stable_offset
         self.log_start_offset = data.log_start_offset
-        # A response has its own size limit, and may be full before this partition's turn.
+        # The whole response has a size limit, and may be full before this partition is reached.
         self.is_caught_up = not data.records and self.fetch_offset >= self.end_offset
         if not data.records:
             return False
@@ -218,7 +218,7 @@ class PartitionQueue:
         return True
 
     def _ask_for_more(self, batches: memoryview, begin: int) -> None:
-        """Brokers before Kafka 0.10.1 truncate a batch larger than the requested size."""
+        """Request more: brokers before Kafka 0.10.1 truncate a batch larger than the requested size."""
         is_header_here = len(batches) - begin >= HEADER_BYTES
         self.max_bytes = read_header(batches, begin).size if is_header_here else 2 * self.max_bytes
 
@@ -261,12 +261,12 @@ class PartitionQueue:
 
     @property
     def first_buffer(self) -> tuple[memoryview, int]:
-        """Complete batches, and the offset from which on they are undelivered."""
+        """The first buffer's complete batches, and the offset from which they are undelivered."""
         buffer = self._buffers[0]
         return buffer.batches, max(self.position or 0, buffer.from_offset)
 
     def pass_over(self, byte_count: int) -> None:
-        """This many bytes of the first buffer have been delivered as batches."""
+        """Skip this many bytes of the first buffer, which were delivered as batches."""
         buffer = self._buffers[0]
         if byte_count == len(buffer.batches):
             self._buffers.popleft()
@@ -277,7 +277,7 @@ class PartitionQueue:
             self._buffers[0] = Buffer(rest, self.position, buffer.next_offset, self._reader(rest, self.position))
 
     def fail(self) -> None:
-        """The next record cannot be delivered; the position stays there until a seek."""
+        """Record that the next record cannot be delivered; the position stays there until a seek."""
         self.is_failed = True
         if self._buffers and self.position is not None:
             self.position = max(self.position, self._buffers[0].reader.offset)
@@ -291,7 +291,7 @@ class PartitionQueue:
 
     @property
     def lag(self) -> int | None:
-        """The number of offsets to come; None if unknown."""
+        """The number of remaining offsets; None if unknown."""
         if self.position is None or self.end_offset < 0:
             return None
         return max(0, self.end_offset - self.position)

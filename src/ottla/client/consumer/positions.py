@@ -32,7 +32,7 @@ _CONSUMER: Final = -1
 class OffsetAtTime:
     offset: int
     timestamp: int
-    """Of the record at this offset; -1 for the special times."""
+    """The timestamp of the record at this offset; -1 for the special times."""
 
 
 Found = dict[TopicPartition, OffsetAtTime | ClientError]
@@ -54,9 +54,9 @@ async def list_offsets(router: Router, wanted: Mapping[TopicPartition, int], iso
 
 
 async def offsets_at(router: Router, wanted: Mapping[TopicPartition, int], isolation: int) -> dict[TopicPartition, int]:
-    """The same with retries until all are found; raises what cannot be resolved within the request timeout.
+    """Like `list_offsets`, with retries; after the request timeout, raises the last error.
 
-    -1 if no record is as new as the timestamp.
+    The offset is -1 if no record is as new as the timestamp.
     """
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + router.config.request_timeout_ms / 1000

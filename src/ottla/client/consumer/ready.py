@@ -56,7 +56,7 @@ class ReadyQueues:
         return records
 
     def served(self, queue: PartitionQueue) -> None:
-        """The first queue was served: the next one is first now."""
+        """Move the first queue, which was served, to the end."""
         self._line.rotate(-1)
         if queue.has_room:
             self._on_room(queue)
@@ -72,7 +72,7 @@ class ReadyQueues:
 def failed(queue: PartitionQueue, error: Exception) -> ClientError:
     """The error for a record that cannot be delivered; its partition stays there until a seek.
 
-    After an error that is retriable, as of a schema registry that is away, the next call tries again.
+    After a retriable error, such as an unreachable schema registry, the next call tries again.
     """
     if getattr(error, "is_retriable", False):
         return SerializationFailed(f"{queue.at} at offset {queue.position}: {error}; the next call tries again")

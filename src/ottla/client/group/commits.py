@@ -88,7 +88,7 @@ class Commits:
                 return
 
     async def until_joined(self) -> bool:
-        """Whether that happened before the deadline."""
+        """Wait until the member has joined. Returns False if the deadline passed before."""
         try:
             async with asyncio.timeout(self._offsets.patience_s):
                 await self._joined.wait()

@@ -32,7 +32,7 @@ class Heartbeats:
         self._is_joining = True
 
     def pause(self) -> None:
-        """While it joins, a member counts as alive, and its connection is in use."""
+        """Pause while the member joins: it counts as alive then, and its connection is in use."""
         self._is_joining = True
 
     def resume(self) -> None:
@@ -86,7 +86,7 @@ class Heartbeats:
             self._on_rebalance("the member was removed from the group")
 
     async def _drop_out(self) -> None:
-        """The application hangs or is slow: other members should take over (KIP-62)."""
+        """Leave the group: the application hangs or is slow, and other members should take over (KIP-62)."""
         state = self._state
         _log.warning(
             "leaving group %r: the application has not polled for max_poll_interval_ms; "

@@ -47,7 +47,7 @@ class Holder(Protocol):
     """The consumer, as seen by its membership. No method may block."""
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions are assigned; nothing of them is delivered before `deliver`."""
+        """Add assigned partitions; none of their records are delivered before `deliver`."""
 
     def deliver(self, partitions: Collection[TopicPartition]) -> None:
         """Look up the start positions, unless there was a seek, and deliver."""
@@ -56,13 +56,13 @@ class Holder(Protocol):
         """Stop delivering these partitions: they are about to be revoked."""
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions are no longer owned."""
+        """Remove partitions that are no longer owned."""
 
     def positions(self) -> Mapping[TopicPartition, Committed]:
         """The offsets to commit: after the last message delivered before the latest `poll_begins`."""
 
     def fail(self, error: ClientError) -> None:
-        """The membership has failed permanently: raise this from calls for messages."""
+        """Handle a permanent failure of the membership: raise this from calls for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

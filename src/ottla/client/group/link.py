@@ -37,7 +37,7 @@ class CoordinatorLink:
             raise
 
     def forget(self) -> None:
-        """The coordinator has moved or is gone."""
+        """Forget the coordinator, which has moved or is gone."""
         self._router.forget_coordinator(self._group)
         self.hang_up()
 

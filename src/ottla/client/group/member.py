@@ -62,7 +62,7 @@ class GroupMember:
         self._reason: str | None = "the consumer has started"
         """Why to rejoin; None if there is no reason."""
         self._gone = asyncio.Event()
-        """Cleared while partitions must be revoked that the application may be processing."""
+        """Cleared while partitions that the application may be processing must be revoked."""
         self._gone.set()
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -113,7 +113,7 @@ class GroupMember:
         self._rejoin("the subscription has changed")
 
     async def poll_begins(self) -> None:
-        """The application has processed all delivered messages; pending revocations happen now."""
+        """Handle the start of a poll: all delivered messages are processed, and pending revocations happen now."""
         self._beats.poll_begins()
         self._changed.set()
         await self._gone.wait()
@@ -126,7 +126,7 @@ class GroupMember:
         await self._commits.commit(offsets)
 
     async def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Committed]:
-        """Partitions without a committed offset are omitted."""
+        """The committed offsets; partitions without one are omitted."""
         return await self._offsets.fetch(partitions)
 
     # Following the group
@@ -170,7 +170,7 @@ class GroupMember:
                 await asyncio.sleep(self._router.backoff.delay_s(failures))
 
     async def _join(self) -> Outcome | Change:
-        """One attempt; only a Change means that this member is in the next generation."""
+        """Make one attempt to join; only a Change means that this member is in the next generation."""
         if not await self._choose_topics():
             return Outcome.LATER
         self._beats.pause()

@@ -62,14 +62,14 @@ class GroupOffsets:
     async def commit(
         self, offsets: Mapping[TopicPartition, Committed], identity: Callable[[], Identity] = lambda: NOBODY
     ) -> None:
-        """`identity` is called before each attempt; its error ends the commit."""
+        """Commit offsets. `identity` is called before each attempt; if it raises, the commit ends."""
         if not offsets:
             return
         async with self._committing:
             await self._patiently(lambda: self._commit_once(offsets, identity()))
 
     async def fetch(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Committed]:
-        """Partitions without a committed offset are omitted."""
+        """Fetch committed offsets; partitions without one are omitted."""
         if not partitions:
             return {}
         return await self._patiently(lambda: self._fetch_once(partitions))

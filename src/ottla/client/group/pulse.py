@@ -26,7 +26,7 @@ class Pulse:
         """Whether the application may be processing messages."""
 
     def beat(self, now: float) -> None:
-        """A heartbeat, or a join that counts as one, was sent."""
+        """Record a sent heartbeat, or a join that counts as one."""
         self._next_beat = now + self._heartbeat_s
 
     def poll_begins(self) -> None:

@@ -94,7 +94,7 @@ class MemberState:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the owned partitions belong to other members by now."""
+        """Whether the owned partitions belong to other members now."""
         return self.generation == NO_GENERATION
 
     @property
@@ -174,7 +174,7 @@ class MemberState:
         return outcome
 
     def sync_request(self, shares: Mapping[str, Sequence[TopicPartition]]) -> SyncGroupRequest:
-        """With all assignments from the leader, empty from others."""
+        """The sync request: with all assignments from the leader, empty from others."""
         return SyncGroupRequest(
             group_id=self.group,
             generation_id=self.generation,

@@ -40,7 +40,7 @@ class Acknowledged:
 class Refused:
     error: ClientError
     record_errors: Mapping[int, ClientError] = field(default_factory=dict)
-    """By the record's index in the batch; `error` is for all the others."""
+    """Errors by the record's index in the batch; `error` applies to all other records."""
 
     def error_of(self, index: int) -> ClientError:
         return self.record_errors.get(index, self.error)
@@ -48,7 +48,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Too large for the broker: split into several batches."""
+    """The outcome of a batch that is too large for the broker: it is split into several."""
 
     parts: tuple[Batch, ...]
 
@@ -90,7 +90,7 @@ class Batch:
         self.data: bytearray | None = None
         self.outcome: Acknowledged | Refused | Split | None = None
         self._builder: BatchBuilder | None = builder
-        self._count = 0  # once the builder was released
+        self._count = 0  # used once the builder was released
         self._urge = urge
         self._sequence_in_data = NO_SEQUENCE
         self._when_done: list[Callable[[], None]] = []
@@ -105,7 +105,7 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """Its size before compression; it must not be done yet."""
+        """The size before compression; the batch must not be done yet."""
         return self._records.size
 
     @property
@@ -131,7 +131,7 @@ class Batch:
         return self.data
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back once it is done. Other threads must check afterwards whether it already is."""
+        """Call back once the batch is done. Other threads must check afterwards whether it already is."""
         self._when_done.append(callback)
 
     @property
@@ -156,7 +156,7 @@ class Batch:
             self._parent._finished()  # noqa: SLF001
 
     def outcome_of(self, index: int) -> tuple[Acknowledged | Refused, int]:
-        """The outcome of one record, and its index in the batch it was finally sent in."""
+        """The outcome of one record, and its index in the batch in which it was finally sent."""
         if isinstance(self.outcome, Split):
             for part in self.outcome.parts:
                 if index < part.count:
@@ -167,7 +167,7 @@ class Batch:
         return self.outcome, index
 
     def observe(self, index: int) -> None:
-        """The record's outcome is awaited: send at once, and do not report its failure elsewhere."""
+        """Handle that the record's outcome is awaited: send at once, and do not report its failure elsewhere."""
         if isinstance(self.outcome, Split):
             for part in self.outcome.parts:
                 if index < part.count:
@@ -178,13 +178,13 @@ class Batch:
         self.hurry()
 
     def observe_all(self) -> None:
-        """The same for all of its records."""
+        """Like `observe`, for all records of the batch."""
         for part in self.parts():
             part.awaited = part.count
             part.hurry()
 
     def parts(self) -> Iterator[Batch]:
-        """The batches it was split into, or itself."""
+        """The batches that it was split into, or itself."""
         if isinstance(self.outcome, Split):
             for part in self.outcome.parts:
                 yield from part.parts()
@@ -198,13 +198,13 @@ class Batch:
             self._urge()
 
     def split(self) -> tuple[Batch, Batch]:
-        """Two halves, which share its sequence numbers."""
+        """Split into two halves, which share the sequence numbers."""
         if self.data is None:
             raise RuntimeError("only a batch that was sent can be split")
         records = RecordReader(self.data).take(self.count)
         middle = self.count // 2
         halves = self._part(records[:middle], 0), self._part(records[middle:], middle)
-        # Only the number of awaited records is known, not which.
+        # Only the number of awaited records is known, not which ones.
         halves[0].awaited = min(self.awaited, middle)
         halves[1].awaited = self.awaited - halves[0].awaited
         self.outcome = Split(halves)
@@ -226,5 +226,5 @@ class Batch:
 
 
 def advance(sequence: int, count: int) -> int:
-    """Sequence numbers wrap around to 0 after the largest int32."""
+    """The next sequence number, which wraps around to 0 after the largest int32."""
     return (sequence + count) & 0x7FFFFFFF

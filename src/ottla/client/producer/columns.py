@@ -33,7 +33,7 @@ class BatchMetadata:
     topic: str
     partition: int
     base_offset: int
-    """Of the first record; -1 if the broker did not return it."""
+    """The offset of the first record; -1 if the broker did not return it."""
     count: int
 
 

@@ -32,7 +32,7 @@ async def delivered(batch: Batch, index: int, timestamp: int) -> RecordMetadata:
 
 
 def wait_until_delivered(batch: Batch, index: int, timestamp: int, timeout_s: float | None) -> RecordMetadata:
-    """The same for a thread that may block."""
+    """Like `delivered`, for a thread that may block."""
     if asyncio._get_running_loop() is not None:  # noqa: SLF001 - the only way to ask without an exception
         raise ClientError("an event loop runs in this thread; await the delivery instead of blocking the loop")
     done = threading.Event()
@@ -63,7 +63,7 @@ async def finished(batch: Batch) -> None:
 
 
 def _told(batch: Batch) -> asyncio.Future[None]:
-    """A future per waiter: cancelling a shared one would cancel all."""
+    """A separate future per waiter: cancelling a shared one would cancel all."""
     done = asyncio.get_running_loop().create_future()
 
     def tell() -> None:

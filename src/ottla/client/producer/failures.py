@@ -1,4 +1,4 @@
-"""Failures that were not raised yet: counted until reported."""
+"""Failures that were not raised yet, counted until they are reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UnseenFailures:
         self._batches.append(batch)
 
     def take(self) -> DeliveryFailed | None:
-        """All of them as one error, once."""
+        """Return all of them as one error, once."""
         unseen = [(batch, count) for batch in self._batches if (count := _unseen(batch))]
         total = self._forgotten + sum(count for _, count in unseen)
         self._batches.clear()

@@ -34,7 +34,7 @@ _LAST_EPOCH: Final = 0x7FFF
 _LOST_TRACK: Final = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
 )
-"""The broker expects another sequence number."""
+"""Errors which mean that the broker expects another sequence number."""
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _order: Final = attrgetter("order")
 
@@ -94,7 +94,7 @@ class PartitionQueue:
         return bool(self.returned or self.filling.sealed) or (batch is not None and batch.is_urgent)
 
     def due_at(self) -> float | None:
-        """From when on a batch may be taken; None if not before a response or an append."""
+        """When a batch may be taken; None if not before a response or an append."""
         if self.in_flight and self._must_wait_for_answers():
             return None
         if self.returned or self.filling.sealed:
@@ -167,7 +167,7 @@ class PartitionQueue:
         self._done(batch, Acknowledged(base_offset, log_append_time_ms))
 
     def answered_with(self, batch: Batch, error: BrokerError, record_errors: Mapping[int, ClientError]) -> bool:
-        """The broker rejected a batch. Returns whether to retry it."""
+        """Handle the broker's rejection of a batch. Returns whether to retry it."""
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self.acknowledged(batch, -1, -1)
             return False
@@ -186,13 +186,13 @@ class PartitionQueue:
         return True
 
     def came_back(self, batch: Batch, error: ClientError) -> None:
-        """Not stored, or unknown: it must be retried."""
+        """Requeue a batch that was not stored, or may not have been: it must be retried."""
         self.in_flight.remove(batch)
         insort(self.returned, batch, key=_order)
         self.last_error = error
 
     def failed(self, retry_at: float) -> None:
-        """A request with a batch of this partition failed: pause until then."""
+        """Handle a failed request with a batch of this partition: pause until this time."""
         self.failures += 1
         self.not_before = retry_at
 

@@ -62,7 +62,7 @@ class Pusher:
         await asyncio.gather(*self._work, return_exceptions=True)
 
     def add(self, queue: PartitionQueue) -> None:
-        """A batch of this partition is due."""
+        """Add a partition with a due batch."""
         if not self._ready:
             self._first_at = monotonic()
         self._ready[queue] = None
@@ -70,13 +70,13 @@ class Pusher:
         self._schedule()
 
     def let_go(self) -> None:
-        """Drop the partitions that another broker leads by now: a connection to this one may never succeed."""
+        """Drop the partitions that another broker leads now: a connection to this one may never succeed."""
         for queue in [each for each in self._ready if not self._sender.is_led_by(each, self.node_id)]:
             del self._ready[queue]
             self._sender.look_soon(queue)
 
     def send_at_once(self) -> None:
-        """Do at once what would be done in the next loop iteration."""
+        """Do immediately what would be done in the next loop iteration."""
         if self._pump_handle is not None:
             self._pump_handle.cancel()
             self._pump()
@@ -115,7 +115,9 @@ class Pusher:
         self._schedule()
 
     def _collect(self, now: float) -> _Bundle:
-        """A batch of each ready partition; a partition with more due stays ready for the next request."""
+        """Collect a batch of each ready partition; a partition with more due batches stays ready for the next
+        request.
+        """
         bundle: _Bundle = []
         size = 0
         self._is_urgent = False
@@ -216,7 +218,7 @@ class Pusher:
             self._sender.router.mark_stale()
 
     def _finish(self, bundle: _Bundle, failed: ClientError | None) -> None:
-        """All batches of a request have the same outcome."""
+        """Give all batches of a request the same outcome."""
         for queue, batch in bundle:
             if batch not in queue.in_flight:
                 continue

@@ -58,7 +58,7 @@ class Sender:
         self.topics: dict[str, TopicBuffers] = self.accumulator.topics
         self.failures = UnseenFailures()
         self.has_full_batch = False
-        """A batch is full and waiting: the event loop should run."""
+        """Whether a full batch is waiting, so that the event loop should run."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._rules = QueueRules(
@@ -220,7 +220,7 @@ class Sender:
             self._set_look_timer()
 
     def rest(self, queue: PartitionQueue) -> None:
-        """After a failure: back off, longer each time."""
+        """Back off after a failure, longer each time."""
         queue.failed(monotonic() + self.router.backoff.delay_s(queue.failures + 1))
 
     def _view_changed(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Serializing:
-    """Of keys and values; the accumulator then gets bytes."""
+    """Serializes keys and values, so that the accumulator gets bytes."""
 
     def __init__(self, key: Serializer[Any] | None, value: Serializer[Any] | None) -> None:
         self._key = key

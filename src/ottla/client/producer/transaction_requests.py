@@ -81,7 +81,7 @@ async def ask(router: Router, question: Question[ResponseT]) -> ResponseT:
 
 
 async def ask_over(router: Router, question: Question[ResponseT]) -> tuple[ResponseT, Connection]:
-    """The same, with the connection."""
+    """Like `ask`, also returning the connection."""
     patience = Patience(router)
     failed: ClientError
     while True:
@@ -133,7 +133,7 @@ def add_partitions(
     def error_of(answer: AddPartitionsToTxnResponse) -> int:
         topics = answer.results_by_topic_v3_and_below
         codes = [part.partition_error_code for topic in topics for part in topic.results_by_partition]
-        # If one is rejected, the others are not attempted, and their code is not the cause.
+        # If one is rejected, the others are not attempted: their error code is not the cause.
         return _first(code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED)
 
     return Question(transactional_id, TRANSACTION, request, error_of, _LAST_ADD)

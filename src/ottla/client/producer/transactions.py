@@ -50,7 +50,7 @@ class Transactions:
         self._flow = NAMED_FIRST
         self._is_open = False
         self._fatal: ClientError | None = None
-        self._in_it: set[TopicPartition] = set()  # or possibly, if added implicitly
+        self._in_it: set[TopicPartition] = set()  # possibly more than the broker has, if added implicitly
         self._joining: dict[TopicPartition, PartitionQueue] = {}
         self._adding: asyncio.Task[None] | None = None
         self._has_groups = False
@@ -77,7 +77,7 @@ class Transactions:
         return self._is_open
 
     def refuse_if_not_open(self) -> None:
-        """Raise why nothing can be sent now."""
+        """Raise the reason why nothing can be sent now."""
         if self._fatal is not None:
             raise self._fatal
         if not self._is_open:
@@ -203,7 +203,9 @@ class Transactions:
                 self._sender.look_soon(queue)
 
     def _may_have_timed_out(self, refused: ProducerFenced) -> bool:
-        """Whether the coordinator may have aborted on timeout, not fenced: the abort then returns the next epoch."""
+        """Whether the coordinator may have aborted on timeout rather than fenced this producer: the abort then returns
+        the next epoch.
+        """
         return self._flow.joins_by_writing and refused.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
     async def _ask(self, question: Question[ResponseT]) -> ResponseT:

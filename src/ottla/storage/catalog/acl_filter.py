@@ -1,4 +1,4 @@
-"""Which ACLs a filter matches, like Kafka's ResourcePatternFilter and AccessControlEntryFilter."""
+"""Filters of ACLs, like Kafka's ResourcePatternFilter and AccessControlEntryFilter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AclFilter(Struct, frozen=True, kw_only=True):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it has an unknown code, so that it cannot be evaluated."""
+        """Whether the filter has an unknown code, so that it cannot be evaluated."""
         return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
 
 

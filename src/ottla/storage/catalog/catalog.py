@@ -1,7 +1,7 @@
-"""The interface of a catalog: on one node SQLite, in a cluster ZooKeeper.
+"""The interface of a catalog: SQLite on a single node, ZooKeeper in a cluster.
 
-Reading is free: `view` is in memory and immutable, and every change replaces it, so that a
-caller can detect a change with `is`. Changing is slow: it waits for a disk or an ensemble.
+Reads are cheap: `view` is in memory and immutable, and every change replaces it, so that a caller can detect a change
+with `is`. Changes are slow: they wait for a disk or a ZooKeeper ensemble.
 
 Every change guarantees:
 
@@ -50,7 +50,7 @@ PRODUCER_ID_BLOCK = 1000
 
 
 def edit_keys(put: Mapping[str, V] | None = None, delete: Collection[str] = ()) -> Edit[V]:
-    """The simple edit: set some keys, delete others, keep the rest."""
+    """Create the simple edit: set some keys, delete others, keep the rest."""
     return lambda old: {key: value for key, value in old.items() if key not in delete} | dict(put or {})
 
 
@@ -61,10 +61,10 @@ class Catalog(Protocol):
 
     @property
     def view(self) -> CatalogView:
-        """Everything that is committed, except very recent changes of a cluster's other nodes."""
+        """The committed contents, except very recent changes of other cluster nodes."""
 
     def listen(self, listener: Listener) -> None:
-        """Notify `listener` of every later change, in order, once it is in `view`.
+        """Notify `listener` of every later change, in order, once the change is in `view`.
 
         It is called where the change was made or received, possibly in another thread, must not
         raise, and must not change the catalog. A topic deleted and re-created faster than a cluster's catalog
@@ -80,50 +80,54 @@ class Catalog(Protocol):
         is_internal: bool = False,
         topic_id: TopicId | None = None,
     ) -> Topic:
-        """With a new id unless one is given, as for a folder from another cluster.
+        """Create a topic, with a new id unless one is given, as for a folder from another cluster.
 
-        InvalidTopic: an illegal name, or one that differs from another topic's only by '.' for '_'.
-        TopicAlreadyExists: the name, or the given id, is taken. InvalidPartitions: fewer than one.
+        InvalidTopic: an illegal name, or one that differs from another topic's only by '.' for '_'. TopicAlreadyExists:
+        the name, or the given id, is taken. InvalidPartitions: fewer than one.
         """
 
     def grow_topic(self, topic_id: TopicId, partitions: int) -> Topic:
-        """UnknownTopicId: no such topic. InvalidPartitions: not more than it has."""
+        """Add partitions. UnknownTopicId: no such topic. InvalidPartitions: not more than the topic has."""
 
     def change_topic_configs(self, topic_id: TopicId, edit: Edit[str]) -> Topic:
-        """UnknownTopicId: no such topic. Configs are validated by the caller."""
+        """Change a topic's configs, which the caller has validated. UnknownTopicId: no such topic."""
 
     def delete_topic(self, topic_id: TopicId) -> Topic:
-        """UnknownTopicId: no such topic. Returns the deleted topic; its ACLs stay, as in Kafka."""
+        """Delete a topic and return it; its ACLs stay, as in Kafka. UnknownTopicId: no such topic."""
 
     def put_credential(self, credential: ScramCredential) -> None:
-        """Replaces the user's credential for the same mechanism."""
+        """Add a credential, replacing the user's credential for the same mechanism."""
 
     def delete_credential(self, user: str, mechanism: ScramMechanism) -> None:
-        """ResourceNotFound: the user has none for it."""
+        """Delete a credential. ResourceNotFound: the user has none for this mechanism."""
 
     def put_token(self, token: DelegationToken) -> None:
-        """Takes the place of an earlier state of the same token."""
+        """Add a token, or replace its earlier state."""
 
     def delete_tokens(self, token_ids: Iterable[str]) -> None:
-        """Those that do not exist are ignored."""
+        """Delete tokens; ids of missing tokens are ignored."""
 
     def add_acls(self, acls: Iterable[Acl]) -> None:
-        """Existing ones are kept. InvalidRequest: one is not specific, and none was added."""
+        """Add ACLs; existing ones are kept. InvalidRequest: one is not specific, and none was added."""
 
     def delete_acls(self, wanted: AclFilter) -> frozenset[Acl]:
-        """Returns the deleted ones, possibly none. InvalidRequest: the filter has an unknown code."""
+        """Delete the matching ACLs and return them, possibly none. InvalidRequest: the filter has an unknown code."""
 
     def change_quota(self, entity: QuotaEntity, edit: Edit[float]) -> None:
-        """Without limits it is deleted. InvalidRequest: an unknown entity type, or a limit that is not a number."""
+        """Change a quota; without limits it is deleted. InvalidRequest: an unknown entity type, or a limit that is not
+        a number.
+        """
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
-        """The dynamic configs of a broker, of all brokers, of a group, …; not those of a topic."""
+        """Change the dynamic configs of a broker, of all brokers or of a group, but not of a topic."""
 
     def next_producer_ids(self, count: int = PRODUCER_ID_BLOCK) -> ProducerIdBlock:
-        """Unique ids, never returned again, even if the caller fails before using them."""
+        """Allocate a block of unique ids, which are never returned again, even if the caller fails before using
+        them.
+        """
 
     def reseal(self) -> None:
         """Re-encrypt encrypted contents with the newest key."""
 
     def close(self) -> None:
-        """Afterwards only `view` and `cluster_id` may be used."""
+        """Close the catalog. Afterwards only `view` and `cluster_id` may be used."""

@@ -1,4 +1,4 @@
-"""The file catalog.sqlite: created atomically, rejected if foreign, synced on every commit."""
+"""The file catalog.sqlite: created atomically, rejected if it is not a catalog, synced on every commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIDE_FILES: Final = ("", "-wal", "-journal")
 
 
 def open_database(folder: Path) -> sqlite3.Connection:
-    """Open or create; otherwise DataDirError, with nothing changed."""
+    """Open or create the database. Raises DataDirError without changing anything if it is unusable."""
     path = folder.absolute() / CATALOG_FILE
     try:
         _refuse_unwritable(path)
@@ -43,7 +43,7 @@ def open_database(folder: Path) -> sqlite3.Connection:
 def close_untouched(db: sqlite3.Connection, path: Path) -> None:
     """Close an unusable database, without merging its write-ahead log.
 
-    Before 3.12 Python has no way to tell SQLite, and the log is merged: the same content in fewer files.
+    Before 3.12 Python cannot tell SQLite not to merge it: the content is then the same, in fewer files.
     """
     log = path.with_name(path.name + "-wal")
     if sys.version_info >= (3, 12) and log.exists() and log.stat().st_size > 0:
@@ -52,7 +52,7 @@ def close_untouched(db: sqlite3.Connection, path: Path) -> None:
 
 
 def damaged(path: Path, reason: object) -> DataDirError:
-    """Describes the damage, and what to do."""
+    """An error that describes the damage and how to fix it."""
     return DataDirError(
         f"{path} is damaged: {reason}. Restore it from a backup, or move {path.name} and {path.name}-wal to another "
         "folder: the next start finds the topics by their folders, but topic configs, users, ACLs and quotas have to "
@@ -62,7 +62,7 @@ def damaged(path: Path, reason: object) -> DataDirError:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Committed and synced when it ends, or StorageError without changes."""
+    """A transaction, committed and synced when the block ends; raises StorageError without changes if that fails."""
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
@@ -92,7 +92,7 @@ def _refuse_unwritable(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Check without SQLite, which starts by rolling a leftover journal into the file."""
+    """Reject a foreign file without SQLite, which would first roll a leftover journal into the file."""
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_HEADER_MAGIC):
@@ -114,14 +114,14 @@ def _number_at(header: bytes, at: int) -> int:
 
 
 def _create(path: Path) -> None:
-    """Under a temporary name first, so that a file called catalog.sqlite is always complete."""
+    """Create the file under a temporary name, so that a file named catalog.sqlite is always complete."""
     if path.with_name(CATALOG_FILE + "-wal").exists():
-        # SQLite would replay it into the new file.
+        # SQLite would replay a leftover journal into the new file.
         raise DataDirError(f"{path} is missing, but {path.name}-wal with its last changes exists")
     draft = path.with_name(CATALOG_FILE + ".new")
     _remove(draft)
     try:
-        # It will contain password verifiers; SQLite's side files inherit its mode.
+        # The file will contain password verifiers; SQLite's side files inherit its mode.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         _connect(draft).close()
         draft.rename(path)
@@ -160,7 +160,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _check(db: sqlite3.Connection, path: Path) -> None:
-    # Set before the first read, this holds the lock until the file is closed (so the file always matches
+    # Set before the first read, exclusive locking holds the lock until the file is closed (so the file always matches
     # the view) and keeps the index of the write-ahead log in memory instead of in a mapped file.
     db.execute("PRAGMA locking_mode = EXCLUSIVE")
     # The header may be older than the newest page in the write-ahead log.
@@ -186,7 +186,7 @@ def _prepare(db: sqlite3.Connection) -> None:
             if is_new:
                 # Kafka draws cluster ids and topic ids from the same Uuid.randomUuid.
                 db.execute("INSERT INTO cluster VALUES (1, ?, 0)", (TopicId.random().text,))
-        # The header must have the actual format, for an earlier Ottla that finds this file.
+        # The header must have the actual format, for earlier releases of Ottla that open this file.
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

@@ -44,7 +44,7 @@ __all__ = [
 
 
 class Topic(Struct, frozen=True):
-    """Names that differ only in case are two topics, even on a case-insensitive file system."""
+    """A topic. Names that differ only in case are two topics, even on a case-insensitive file system."""
 
     name: str
     id: TopicId
@@ -80,7 +80,9 @@ class ScramCredential(Struct, frozen=True):
 
 
 class DelegationToken(Struct, frozen=True):
-    """Principals are such as User:ann, times are milliseconds. Its secret is derived from the id and is not stored."""
+    """A delegation token. Principals have the form User:ann, times are milliseconds. Its secret is derived from the id
+    and not stored.
+    """
 
     id: str
     owner: str
@@ -89,7 +91,7 @@ class DelegationToken(Struct, frozen=True):
     issued_ms: int
     expires_ms: int
     max_ms: int
-    """It cannot be renewed beyond."""
+    """The time beyond which it cannot be renewed."""
 
 
 class Acl(Struct, frozen=True):
@@ -120,7 +122,7 @@ class QuotaEntityType(StrEnum):
 
 
 class QuotaEntity(Struct, frozen=True):
-    """The entity of a quota; the name None is Kafka's <default>: all without their own quota."""
+    """The entity of a quota; the name None is Kafka's <default>, for all entities without their own quota."""
 
     parts: frozenset[tuple[QuotaEntityType, str | None]]
 
@@ -132,7 +134,7 @@ class QuotaEntity(Struct, frozen=True):
 class Quota(Struct, frozen=True):
     entity: QuotaEntity
     limits: Mapping[str, float]
-    """By Kafka's key: producer_byte_rate, consumer_byte_rate, request_percentage, …"""
+    """The limits by Kafka's key: producer_byte_rate, consumer_byte_rate, request_percentage, …"""
 
     def __post_init__(self) -> None:
         force_setattr(self, "limits", MappingProxyType(dict(self.limits)))
@@ -142,7 +144,7 @@ class Quota(Struct, frozen=True):
 
 
 class ConfigScope(IntEnum):
-    """Kafka's config resource types that are persistent; a topic's configs are part of the topic."""
+    """Kafka's persistent config resource types; a topic's configs are part of the topic."""
 
     BROKER = 4
     CLIENT_METRICS = 16
@@ -152,7 +154,7 @@ class ConfigScope(IntEnum):
 class ConfigResource(Struct, frozen=True):
     scope: ConfigScope
     name: str
-    """For a broker its id in decimal, or the empty name for the default of all brokers."""
+    """A broker's id in decimal, or empty for the default of all brokers."""
 
 
 class ResourceConfigs(Struct, frozen=True):

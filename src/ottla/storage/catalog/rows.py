@@ -50,12 +50,14 @@ def reseal(db: sqlite3.Connection, secrets: Secrets, view: CatalogView) -> None:
             for user, mechanism in outdated:
                 credential = view.credentials[user, ScramMechanism(mechanism)]
                 write(db, Change(credential, credential), secrets)
-        # The write-ahead log must not contain the old ones either.
+        # The write-ahead log must not contain the old secrets either.
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def write(db: sqlite3.Connection, change: Change, secrets: Secrets) -> None:
-    """A changed entry is deleted and inserted again: entries are small, and there is one way to store each."""
+    """Write changes. A changed entry is deleted and inserted again: entries are small, and there is one way to store
+    each.
+    """
     if change.before is not None:
         _erase(db, change.before)
     if change.after is not None:

@@ -101,7 +101,7 @@ def format_version(db: sqlite3.Connection) -> int:
 
 
 def upgrade(db: sqlite3.Connection, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
-    """Inside the caller's transaction, so that a crash leaves the old format intact."""
+    """Apply migrations inside the caller's transaction, so that a crash leaves the old format intact."""
     for migration in migrations[format_version(db) :]:
         for statement in migration:
             db.execute(statement)

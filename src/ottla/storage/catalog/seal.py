@@ -29,7 +29,7 @@ _MODULUS: Final = 1 << 8 * _NUMBER_BYTES
 
 
 class CatalogSeal:
-    """Of one catalog, with one key."""
+    """The seal of one catalog, with one key."""
 
     def __init__(self, ring: KeyRing, key_id: int, cluster_id: str, total: int) -> None:
         self.key_id = key_id
@@ -58,7 +58,7 @@ class CatalogSeal:
         self._total = total
 
     def store(self, db: sqlite3.Connection, total: int | None = None) -> None:
-        """Inside the caller's transaction."""
+        """Store the seal inside the caller's transaction."""
         code = self._code(self._total if total is None else total)
         db.execute("INSERT OR REPLACE INTO seal (only_row, key_id, code) VALUES (1, ?, ?)", (self.key_id, code))
 
@@ -76,7 +76,7 @@ class CatalogSeal:
 def check_seal(
     db: sqlite3.Connection, ring: KeyRing, cluster_id: str, view: CatalogView, *, must_be_sealed: bool
 ) -> CatalogSeal | None:
-    """The verified seal of the catalog; None if it has none yet. Otherwise BrokenSeal."""
+    """The verified seal of the catalog; None if it has none yet. Raises BrokenSeal if it does not match."""
     row = db.execute("SELECT key_id, code FROM seal").fetchone()
     if row is None:
         if must_be_sealed:
@@ -108,7 +108,7 @@ def _canonical(entry: Entry) -> bytes:
             parts = ["topic", entry.name, entry.id.text, entry.partitions, entry.is_internal, dict(entry.configs)]
         case ScramCredential():
             keys = [each.hex() for each in (entry.salt, entry.stored_key, entry.server_key)]
-            # Left out if there is none: seals of earlier versions stay valid.
+            # Omitted if there is none, so that seals of earlier releases stay valid.
             expiry = [] if entry.expires_ms is None else [entry.expires_ms]
             parts = ["user", entry.user, int(entry.mechanism), entry.iterations, *keys, *expiry]
         case DelegationToken():

@@ -25,7 +25,7 @@ class Secrets:
         return None if self._sealer is None else self._sealer.ring
 
     def seal(self, secret: bytes, place: bytes) -> bytes:
-        """The stored form at this place of the catalog."""
+        """The stored form of a secret at this place of the catalog."""
         return secret if self._sealer is None else _MARK + self._sealer.seal(secret, place)
 
     def open(self, kept: bytes, place: bytes) -> bytes:
@@ -36,7 +36,7 @@ class Secrets:
         return self._sealer.open(kept[len(_MARK) :], place)
 
     def is_outdated(self, kept: bytes) -> bool:
-        """Whether this must be encrypted, or re-encrypted with a newer key."""
+        """Whether this secret must be encrypted, or re-encrypted with a newer key."""
         if self._sealer is None:
             return False
         return not kept.startswith(_MARK) or key_id_of(kept[len(_MARK) :]) != self._sealer.ring.newest

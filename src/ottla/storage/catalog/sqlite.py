@@ -70,9 +70,9 @@ class SqliteCatalog:
 
     @classmethod
     def open(cls, folder: Path, sealer: Sealer | None = None, *, must_be_sealed: bool = False) -> SqliteCatalog:
-        """Open the folder's catalog, or create one; DataDirError if it cannot be used.
+        """Open the folder's catalog, or create one; raises DataDirError if it is unusable.
 
-        A `sealer` encrypts its secrets, and seals all of it. With `must_be_sealed` it must exist.
+        A `sealer` encrypts its secrets and seals its contents. With `must_be_sealed` the seal must exist.
 
         The caller holds the lock on the folder: two processes must not both create a catalog.
         """

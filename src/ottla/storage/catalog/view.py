@@ -1,4 +1,4 @@
-"""The contents of a catalog at one moment, and how a change produces the next."""
+"""The contents of a catalog at one moment, and the contents after a change."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Change(Struct, frozen=True):
 
 
 class CatalogView(Struct, frozen=True):
-    """Immutable: hold one for consistent answers."""
+    """An immutable snapshot; keep a reference to it for consistent reads."""
 
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[TopicId, Topic] = field(default_factory=dict)
     topics_by_metric_name: Mapping[str, Topic] = field(default_factory=dict)
     credentials: Mapping[tuple[str, ScramMechanism], ScramCredential] = field(default_factory=dict)
     tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
-    """By id."""
+    """Delegation tokens by id."""
     acls: frozenset[Acl] = frozenset()
     quotas: Mapping[QuotaEntity, Quota] = field(default_factory=dict)
     configs: Mapping[ConfigResource, ResourceConfigs] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class CatalogView(Struct, frozen=True):
 
 
 def metric_name(topic_name: str) -> str:
-    """A topic's name in metrics, where Kafka's reporters replace dots."""
+    """A topic's name in metrics: Kafka's reporters replace dots."""
     return topic_name.replace(".", "_")
 
 

@@ -20,7 +20,7 @@ LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 COMPACTED: Final = "cleaner-offset-checkpoint"
 ABORTED: Final = "aborted-transactions-checkpoint"
-"""Specific to Ottla; Kafka ignores it."""
+"""Specific to Ottla; ignored by Kafka."""
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 MISSING: Final = "missing-records"
 LACKING: Final = "lacks-records"
@@ -30,7 +30,7 @@ _VERSION: Final = "0"
 
 
 class BadCheckpoint(ValueError):
-    """A malformed file. Its contents can be rebuilt from the log, only slower."""
+    """A malformed file. Its contents can be rebuilt from the log, which is slower."""
 
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:
@@ -163,7 +163,7 @@ def read_missing(folder: Path) -> tuple[int, int] | None:
 
 
 def note_lacking(folder: Path, *, lacks: bool) -> bool:
-    """Record, before a log is cut, that it lacks records: until no ISR counts on it. Returns `lacks`."""
+    """Record, before a log is truncated, that it lacks records, until no ISR relies on it. Returns `lacks`."""
     if lacks:
         with suppress(OSError):  # a full disk must not keep the log from being opened
             replace_file(folder / LACKING, b"")

@@ -1,4 +1,4 @@
-"""Offsets and size of a partition whose log is not open, without a descriptor."""
+"""Offsets and size of a partition whose log is closed, without opening a file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class LogFacts(NamedTuple):
     end: int
     size: int
     segments: tuple[tuple[int, int], ...] = ()
-    """Of a closed log: the base offset and size of each segment."""
+    """The base offset and size of each segment of a closed log."""
 
 
 NOTHING: Final = LogFacts(0, 0, 0)
 
 
 def facts_of(folder: str, end: int | None, start: int) -> LogFacts | None:
-    """As recorded by a clean shutdown: the end and, if raised, the start offset; None if unknown.
+    """The facts recorded by a clean shutdown: the end and, if raised, the start offset; None if unknown.
 
     A closed log does not change. A partition that was never written to has no folder.
     """

@@ -1,4 +1,4 @@
-"""Closing logs cleanly, with parallel fsyncs of many."""
+"""Closes logs cleanly, with the fsyncs of many logs in parallel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll) -> list[TopicPartition]:
-    """Close these; returns those that could not be closed."""
+    """Close these logs; returns those that could not be closed."""
     failed: list[TopicPartition] = []
 
     @contextmanager
@@ -46,14 +46,14 @@ def close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll)
 
 
 def close_log(log: PartitionLog) -> None:
-    """Write everything a clean start needs, sync it, and close the files."""
+    """Write everything that a clean start needs, sync it, and close the files."""
     flush = begin_close(log)
     flush.run()
     finish_close(log, flush)
 
 
 def begin_close(log: PartitionLog) -> Flush:
-    """The same in steps: run the result in any thread, and pass it to `finish_close`."""
+    """Begin to close a log in steps: run the result in any thread, then pass it to `finish_close`."""
     try:
         with storage_errors(f"{log.folder.name}: closing"):
             return _write_out(log)
@@ -73,7 +73,7 @@ def _write_out(log: PartitionLog) -> Flush:
     log.check_online()
     unsynced = log.unsynced
     if log.next_offset == 0:
-        # There is nothing to lose: missing files are created again.
+        # No data is lost: missing files are created again.
         unsynced.has_new_files = False
         return Flush(0, [])
     if not unsynced.fits_one_flush:
@@ -86,7 +86,7 @@ def _write_out(log: PartitionLog) -> Flush:
             unsynced.has_new_files = True
         log.keep_needed_snapshots()
     except OSError:
-        # Even without space for them, appended records must become durable.
+        # Even without disk space for these files, appended records must become durable.
         log.flush()
         raise
     return unsynced.begin_flush(log.next_offset, new_snapshots)

@@ -66,7 +66,7 @@ _KRAFT: Final = "__cluster_metadata"
 
 
 class DataDir:
-    """Locked by one process. Partitions are opened individually, when needed."""
+    """A data folder, locked by this process. Partitions are opened individually, when needed."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -78,7 +78,7 @@ class DataDir:
         cluster_id: str | None = None,
         node_id: int = 0,
     ) -> None:
-        """The ids are stored in a new folder."""
+        """The ids are stored if the folder is new."""
         self.path = path
         self.sealer = sealer
         self.logs: dict[TopicPartition, PartitionLog] = {}
@@ -90,7 +90,7 @@ class DataDir:
         self._files = OpenFiles(open_files)
         try:
             path.mkdir(mode=_MODE, parents=True, exist_ok=True)
-            # Before it is locked, so that a foreign folder does not even get a lock file.
+            # Checked before it is locked, so that a foreign folder does not even get a lock file.
             meta_properties.load(path)
             self.keys = check_keys(path, None if sealer is None else sealer.ring)
         except OSError as refused:
@@ -171,7 +171,7 @@ class DataDir:
             log.abandon()
             raise
         log.before_truncation = partial(self._lower_checkpoints, at)
-        with suppress(StorageError):  # do not fail on a full disk: it is lowered with the next checkpoint
+        with suppress(StorageError):  # do not fail on a full disk: the next checkpoint lowers it
             self._lower_checkpoints(at, log.next_offset)
         self._failed.discard(at)
         self.logs[at] = log
@@ -180,7 +180,9 @@ class DataDir:
         return log
 
     def let_go(self, at: TopicPartition) -> None:
-        """Close the log that the disk failed, as a crash would, so that it can be opened and recovered again."""
+        """Close a log after a disk error without writing, as in a crash, so that it can be opened and recovered
+        again.
+        """
         log = self.logs.pop(at, None)
         if log is not None:
             self._recovery_points[at] = log.recovery_point
@@ -213,7 +215,7 @@ class DataDir:
             for at, log in self.logs.items():
                 try:
                     refresh_own_keys(log)
-                except StorageError as failed:  # it is tried again before the old key is given up
+                except StorageError as failed:  # retried before the old key is given up
                     _logger.error("%s: its own keys could not be encrypted with the new key: %s", at, failed)
 
     @property
@@ -221,7 +223,7 @@ class DataDir:
         return self.keys is not None and self.keys.has_sealed_catalog
 
     def note_sealed_catalog(self) -> None:
-        """From now on an unsealed catalog is rejected."""
+        """Reject an unsealed catalog from now on."""
         if self.sealer is not None and self.keys is not None:
             with storage_errors("storing that the catalog is sealed"):
                 self.keys.note_sealed_catalog(self.sealer.ring)
@@ -233,9 +235,9 @@ class DataDir:
                 self.keys.settle(self.sealer.ring, below)
 
     def delete_partitions(self, partitions: Iterable[TopicPartition]) -> list[Path]:
-        """Delete these at once; the caller passes the remaining folders to `remove_deleted`.
+        """Delete these partitions at once; the caller passes the remaining folders to `remove_deleted`.
 
-        They are gone even after an error; a folder left on disk belongs to no topic.
+        They are deleted even if an error is raised; a folder left on disk belongs to no topic.
         """
         folders = []
         for at in partitions:
@@ -253,7 +255,7 @@ class DataDir:
         return folders
 
     def set_stray_aside(self, at: TopicPartition) -> Path:
-        """Move a stray partition out of the way, and keep it."""
+        """Rename the folder of a stray partition, and keep its data."""
         for renamed in self._put_away(at, _STRAY):
             with storage_errors(f"moving {at} away"):
                 sync_folder(self.path)
@@ -286,11 +288,11 @@ class DataDir:
     # Compaction
 
     def compacted_until(self, at: TopicPartition) -> int:
-        """The records below this have been compacted."""
+        """The offset below which records have been compacted."""
         return self._compacted.get(at, 0)
 
     def note_compacted(self, at: TopicPartition, offset: int) -> Callable[[], None]:
-        """Record it; run the result, in any thread, to make it durable."""
+        """Record the compacted offset; run the result in any thread to make it durable."""
         self._compacted[at] = offset
         return partial(checkpoints.write_offsets, self.path / checkpoints.COMPACTED, dict(self._compacted))
 
@@ -306,11 +308,11 @@ class DataDir:
             placed.must_have_succeeded()
 
     def noted_start(self, at: TopicPartition) -> int:
-        """The log start offset of the newest checkpoint: no crash brings back records below it."""
+        """The log start offset in the newest checkpoint: no crash brings back records below it."""
         return self._log_starts.get(at, 0)
 
     def begin_checkpoint(self) -> Flush:
-        """The same in steps: run the result in any thread, and pass it to `place_checkpoint`."""
+        """Begin a checkpoint in steps: run the result in any thread, then pass it to `place_checkpoint`."""
         for at, log in self.logs.items():
             self._recovery_points[at] = log.recovery_point
             if log.is_start_synced:
@@ -323,9 +325,9 @@ class DataDir:
         return self._newest_checkpoint
 
     def place_checkpoint(self, written: Flush) -> Flush:
-        """Install a finished checkpoint; it is durable once the result was run."""
+        """Install a finished checkpoint; it is durable once the returned function was run."""
         if written is not self._newest_checkpoint:
-            # It has been superseded by a change that could not wait.
+            # The checkpoint was superseded by a change that could not wait.
             written = self.begin_checkpoint()
             written.run()
         with self._placing() as paths:
@@ -361,7 +363,9 @@ class DataDir:
             self.checkpoint()
 
     def _lower_checkpoints(self, at: TopicPartition, offset: int) -> None:
-        """Records from this offset on will be replaced: neither synced, nor below the start."""
+        """Lower checkpoints to this offset: records from it on will be replaced, so they are neither synced nor
+        deleted.
+        """
         for name, noted in (
             (checkpoints.RECOVERY_POINTS, self._recovery_points),
             (checkpoints.LOG_STARTS, self._log_starts),
@@ -372,7 +376,7 @@ class DataDir:
                 self._write_checkpoint(name, noted)
 
     def close(self, run_all: RunAll = map) -> None:
-        """Close all logs. Only if all succeed does the next start skip recovery.
+        """Close all logs. The next start skips recovery only if all of them were closed cleanly.
 
         Slow steps are passed to `run_all`, which may run them in other threads.
         """
@@ -395,7 +399,9 @@ class DataDir:
         self._lock.release()
 
     def _note_aborted(self) -> None:
-        """So that a lost transaction index is detected: it has no checksum, and most segments have none."""
+        """Record the number of aborted transactions, to detect a lost transaction index: it has no checksum, and most
+        segments have none.
+        """
         for at, log in self.logs.items():
             counts = {segment.base_offset: len(segment.txn_index) for segment in log.segments}
             self._aborted[at] = {base_offset: count for base_offset, count in counts.items() if count}

@@ -1,8 +1,8 @@
-"""Which data folder this is, and how recent: its id, a number that only grows, and the machine that it is used on.
+"""The identity of a data folder: its id, a generation that only grows, and the machine that uses it.
 
-A cluster notes id and number. A folder with another id, or with a smaller number than the one that was noted, is not
-the one that the node had: a new disk, or an older copy of the old one. The machine is noted in the folder alone: after
-another boot, or in a copy of the folder, records that were not synced may be missing.
+A cluster stores id and generation. A folder with another id, or with a smaller generation than stored, is not the one
+that the node had, but a new disk or an older copy. The machine is stored only in the folder: after a reboot, or in a
+copy of the folder, unsynced records may be missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _logger: Final = logging.getLogger(__name__)
 
 GENERATION: Final = "folder-generation-checkpoint"
 MACHINE: Final = "machine-checkpoint"
-"""Both are Ottla's own; Kafka ignores them."""
+"""Both files are specific to Ottla; Kafka ignores them."""
 
 
 class FolderIdentity:
@@ -35,17 +35,17 @@ class FolderIdentity:
         self._path = path
         self._meta = meta
         self.is_new = meta.is_new
-        """Whether it cannot contain acknowledged records, or that is unknown."""
+        """Whether the folder is new. False if it may contain acknowledged records."""
         self.generation = _read(path / GENERATION)
         noted = _noted(path)
         self.is_on_same_machine = bool(boot_id()) and noted == _machine(path)
-        """Whether the machine has not been started again since `note_machine`, nor the folder copied: what was
-        written is there, synced or not.
+        """Whether the machine was not rebooted and the folder not copied since `note_machine`: all written data exists,
+        synced or not.
         """
         self.is_copy = bool(noted) and noted.split()[1:] != _machine(path).split()[1:]
-        """Whether it was copied since then, so that even synced records may be missing."""
+        """Whether the folder was copied since then, so that even synced records may be missing."""
         if not meta.directory_id:
-            # A folder from Kafka may have none.
+            # A folder from Kafka may not have an id.
             self._rename()
 
     @property
@@ -53,7 +53,9 @@ class FolderIdentity:
         return self._meta.directory_id
 
     def raise_generation(self, generation: int) -> bool:
-        """Durably. Returns whether it was written: on a full disk the last one is kept, which is sufficient."""
+        """Increment the generation durably. Returns whether it was written: on a full disk the old one is kept, which
+        is sufficient.
+        """
         try:
             replace_file(self._path / GENERATION, f"{generation}\n".encode("ascii"))
         except OSError as failed:
@@ -63,14 +65,14 @@ class FolderIdentity:
         return True
 
     def note_machine(self) -> None:
-        """From now on the folder is used on this boot of this machine."""
+        """Record that the folder is used on this machine since its last boot."""
         try:
             replace_file(self._path / MACHINE, _machine(self._path))
         except OSError as failed:
             _logger.warning("could not write %s: after a crash this broker leaves the ISR: %s", MACHINE, failed)
 
     def renew(self) -> None:
-        """It is an older copy of the folder with this id, so it gets a new id."""
+        """Give the folder a new id: it is an older copy of the folder with the current id."""
         self._rename()
         self.is_new = True
 
@@ -84,7 +86,7 @@ class FolderIdentity:
 
 
 def _machine(path: Path) -> bytes:
-    """The present boot, and the file that names the folder: a copy of it has another inode or change time."""
+    """The current boot id, and the identity of the file itself: a copy has another inode or change time."""
     found = (path / meta_properties.META_PROPERTIES).stat()
     return f"{boot_id() or 'unknown'} {found.st_ino:016x} {found.st_ctime_ns:016x}\n".encode("ascii")
 

@@ -1,6 +1,6 @@
-"""`encryption.json`: the keys that a data folder needs, so that a wrong or missing one is detected first.
+"""`encryption.json`: the keys that a data folder needs, so that a wrong or missing key is detected at the start.
 
-It has a check value of each key, which does not reveal the key, and is signed with the newest of them.
+The file has a check value of each key, which does not reveal the key, and is signed with the newest key.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FolderKeys:
         self.allows_plain = allows_plain
         """Whether unencrypted data is allowed."""
         self.has_sealed_catalog = has_sealed_catalog
-        """Whether its catalog is sealed: an unsealed one would be foreign."""
+        """Whether the catalog is sealed. If so, an unsealed catalog is foreign."""
         self._path = folder / FILE
 
     def is_settled(self, below: int) -> bool:
@@ -47,11 +47,11 @@ class FolderKeys:
             self._write(ring, self.noted | {ring.newest}, allows_plain=self.allows_plain)
 
     def settle(self, ring: KeyRing, below: int) -> None:
-        """No data of older keys, nor unencrypted data, is left."""
+        """Record that no data of older keys, nor unencrypted data, is left."""
         self._write(ring, frozenset(key for key in self.noted if key >= below), allows_plain=False)
 
     def note_sealed_catalog(self, ring: KeyRing) -> None:
-        """The catalog is sealed from now on."""
+        """Record that the catalog is sealed from now on."""
         if not self.has_sealed_catalog:
             self.has_sealed_catalog = True
             self._write(ring, self.noted, allows_plain=self.allows_plain)
@@ -67,11 +67,11 @@ class FolderKeys:
 
 
 def check_keys(folder: Path, ring: KeyRing | None) -> FolderKeys | None:
-    """The verified key information of a folder; otherwise DataDirError. Nothing is changed."""
+    """The verified key information of a folder; raises DataDirError otherwise. Changes nothing."""
     path = folder / FILE
     if not path.exists():
         if ring is None:
-            # If there are encrypted segments anyway, their partitions fail to open.
+            # If there are encrypted segments nevertheless, opening their partitions fails.
             return None
         if _has_encrypted_segments(folder):
             raise DataDirError(f"{folder} is encrypted, but {FILE} is missing")

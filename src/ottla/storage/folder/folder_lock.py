@@ -1,4 +1,4 @@
-"""One process per data folder."""
+"""Ensures that a data folder is used by one process only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 LOCK: Final = ".lock"
 
-# A process that closes any descriptor of a file loses its record locks on it. So the holder of a folder must not
-# open the lock file again. (The process id is stored because a fork inherits this, but not the lock.)
+# Closing any descriptor of a file releases the process's record locks on it, so the holder of a folder must not open
+# the lock file again. (The process id is stored because a forked process inherits this set, but not the lock.)
 _held: Final[set[tuple[int, int, int]]] = set()
 
 
@@ -32,8 +32,8 @@ class FolderLock:
         except OSError as refused:
             raise DataDirError(f"{folder} cannot be written to: {refused.strerror}") from None
         try:
-            # Two locks: a record lock is what Apache Kafka takes on this file, but copying the folder
-            # from within this process releases it, unlike the other.
+            # Two locks: Apache Kafka takes a record lock on this file, but copying the folder from within this process
+            # releases it, unlike the other lock.
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -41,7 +41,7 @@ class FolderLock:
             os.close(self._fd)
             raise _in_use(folder, f"process {holder}" if holder.isdigit() else "another process") from None
         _held.add(self._key)
-        # Informational only: a full disk must not prevent the start.
+        # The content is informational: a full disk must not prevent the start.
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
@@ -50,7 +50,7 @@ class FolderLock:
         _held.discard(self._key)
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
-        # Explicit, not left to close: a forked process may have the file open, too.
+        # Released explicitly, not by closing: a forked process may have the file open as well.
         fcntl.flock(self._fd, fcntl.LOCK_UN)
         os.close(self._fd)
 

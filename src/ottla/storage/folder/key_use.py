@@ -25,9 +25,9 @@ class KeyUse:
 @dataclass(slots=True)
 class FolderKeyUse:
     by_key: dict[int, KeyUse] = field(default_factory=lambda: defaultdict(KeyUse))
-    """By the oldest key in a segment; 0 is unencrypted."""
+    """Usage by the oldest key in a segment; 0 is unencrypted."""
     own: KeyUse = field(default_factory=KeyUse)
-    """Of keys that partitions have to themselves."""
+    """Usage of the partitions' own keys."""
     plain_leftovers: list[Path] = field(default_factory=list)
     """Files set aside by recovery before encryption was enabled, which stay unencrypted."""
 
@@ -38,7 +38,7 @@ def find_key_use(data_dir: Path) -> FolderKeyUse:
     found = FolderKeyUse()
     for folder in sorted(path for path in data_dir.iterdir() if path.is_dir()):
         for file in segment_files(folder):
-            # Retention or re-encryption by the broker may remove one meanwhile.
+            # The broker's retention or re-encryption may remove a segment meanwhile.
             with suppress(FileNotFoundError):
                 size = file.stat().st_size
                 if size:

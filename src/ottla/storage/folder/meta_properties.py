@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 META_PROPERTIES: Final = "meta.properties"
 WORKERS_FILE: Final = "workers.sqlite"
-"""The catalog of workers, whose folders are beside it."""
+"""The catalog of workers, beside their folders."""
 _VERSION: Final = "1"
 
 
@@ -28,7 +28,7 @@ class MetaProperties(Struct, frozen=True, kw_only=True):
 
 
 def load_or_create(folder: Path, *, cluster_id: str | None = None, node_id: int = 0) -> MetaProperties:
-    """The folder's identity; an empty folder is initialized. DataDirError for a foreign one."""
+    """The folder's identity; an empty folder is initialized. Raises DataDirError for a foreign one."""
     known = load(folder)
     if known is not None:
         return known
@@ -51,7 +51,7 @@ def save(folder: Path, meta: MetaProperties) -> None:
 
 
 def load(folder: Path) -> MetaProperties | None:
-    """The folder's identity; None if it is empty. DataDirError for a foreign one."""
+    """The folder's identity; None if it is empty. Raises DataDirError for a foreign one."""
     path = folder / META_PROPERTIES
     if path.exists():
         return _parse(path)
@@ -67,7 +67,7 @@ def load(folder: Path) -> MetaProperties | None:
 
 
 def may_be_in_an_empty_folder(name: str) -> bool:
-    # The second is in every new file system; the third is from an interrupted start.
+    # lost+found is in every new file system; the .tmp file is from an interrupted start.
     return name.startswith(".") or name in ("lost+found", f"{META_PROPERTIES}.tmp")
 
 

@@ -1,7 +1,7 @@
 """`own-keys.json` in a partition's folder: keys of this partition alone, for topics with encryption.key.version.
 
 They are encrypted with the folder's newest key, which a key management service may have wrapped. Rotating that key
-encrypts them again, and not the data. They are deleted with the partition.
+re-encrypts them, but not the data. They are deleted with the partition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FILE: Final = "own-keys.json"
 FIRST_OWN_KEY_ID: Final = 1 << 31
-"""Key ids of batches from here on are of the partition's own keys."""
+"""The first key id of partitions' own keys."""
 HIGHEST_VERSION: Final = FIRST_OWN_KEY_ID - 1
 _FORMAT: Final = 1
 
@@ -32,7 +32,7 @@ def is_own_key_id(key_id: int) -> bool:
 
 
 class OwnKeys:
-    """The keys of one partition by version, and the sealer that uses them besides those of the folder."""
+    """The keys of one partition by version, and a sealer that uses them besides the folder's keys."""
 
     def __init__(self, folder: Path, of_folder: Sealer, owner: BatchOwner) -> None:
         self._path = folder / FILE
@@ -47,14 +47,14 @@ class OwnKeys:
         return version in self._keys
 
     def use(self, version: int) -> None:
-        """Encrypt with this version from now on, which is created if necessary; 0 for the folder's keys."""
+        """Encrypt with the key of this version from now on, created if necessary; 0 for the folder's keys."""
         if version and not self.has(version):
             self._write({**self._keys, version: os.urandom(KEY_BYTES)})
         self.version = version
         self.refresh()
 
     def refresh(self) -> None:
-        """The keys of the folder may have changed: encrypt these with its newest."""
+        """Re-encrypt these keys with the folder's newest key, after the folder's keys may have changed."""
         own = FIRST_OWN_KEY_ID + self.version if self.version else None
         self.sealer.use(self._ring(), newest=own or self._of_folder.ring.newest)
         if self._keys and self._wrapped_by != self._of_folder.ring.newest:

@@ -24,7 +24,7 @@ _LOOK_BACK: Final = 100
 def load_producers(
     segments: list[Segment], snapshots: Snapshots, next_offset: int, trusted_until: int
 ) -> tuple[int, ProducerStates]:
-    """The newest snapshot not taken after `trusted_until`, updated with the batches after it.
+    """Load the newest snapshot taken at or before `trusted_until`, updated with the batches after it.
 
     Returns the offset at which it was taken.
     """
@@ -40,12 +40,12 @@ def load_producers(
 
 
 def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) -> bool:
-    """Whether these producers know the last batches before this offset, and none after it."""
+    """Whether these producers include the last batches before this offset, and none after it."""
     if any(known.batches and known.batches[-1].last_offset >= taken_at for known in producers.producers.values()):
         return False
     before = [segment for segment in segments if segment.base_offset < taken_at]
     for segment in before[-1:]:
-        # Not far back: a clean start reads only the end of the data.
+        # Not far back, so that a clean start reads only the end of the data.
         entry = segment.indexes.at_or_before(taken_at - 1)
         indexed = segment.base_offset if entry is None else entry.last_offset
         near = (header for _, header in segment.headers(max(taken_at - _LOOK_BACK, indexed)))

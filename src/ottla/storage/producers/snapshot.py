@@ -42,7 +42,7 @@ def decode_snapshot(data: bytes) -> ProducerStates:
 
 
 def _fields(producer_id: int, producer: Producer) -> tuple[int, ...]:
-    # Only the last batch is stored: after a restart an older one is answered as out of order, as in Kafka.
+    # Only the last batch is stored: after a restart an older duplicate gets an out-of-order error, as in Kafka.
     last = producer.batches[-1] if producer.batches else ProducedBatch(-1, NO_SEQUENCE, -1, 0, -1)
     return (
         producer_id,
@@ -73,13 +73,15 @@ class Snapshots:
         self._folder = folder
 
     def write(self, offset: int, states: ProducerStates) -> Path:
-        """Write one without fsync: before it is relied on, it and the folder must be synced."""
+        """Write a snapshot without fsync: both it and the folder must be synced before they are relied on."""
         path = self._folder / file_name(offset, SNAPSHOT)
         replace_file(path, encode_snapshot(states), is_durable=False)
         return path
 
     def newest(self, until_offset: int) -> tuple[int, ProducerStates]:
-        """The newest valid snapshot taken at or before `until_offset`, and its offset; an empty one at 0 if none."""
+        """The newest valid snapshot taken at or before `until_offset`, with its offset; an empty one at 0 if there is
+        none.
+        """
         for offset in sorted(self.offsets(), reverse=True):
             if offset <= until_offset:
                 try:

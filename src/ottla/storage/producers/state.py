@@ -27,7 +27,7 @@ NO_SEQUENCE: Final = -1
 NO_TRANSACTION: Final = -1
 REMEMBERED_BATCHES: Final = 5
 EPOCH_PER_TRANSACTION: Final = 2
-"""The transaction version from which on every transaction has its own epoch (KIP-890)."""
+"""The first transaction version in which every transaction has its own epoch (KIP-890)."""
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 
 
@@ -53,16 +53,16 @@ class Producer:
     coordinator_epoch: int = -1
     transaction_start: int = NO_TRANSACTION
     is_restored: bool = field(default=False, compare=False)
-    """From a snapshot, which has only the last batch."""
+    """Whether it is from a snapshot, which has only the last batch."""
     ends: int = field(default=0, compare=False)
-    """The number of transactions ended here since opening: a change means that one ended in between."""
+    """The number of transactions ended here since the log was opened: a change means that one ended in between."""
 
 
 class ProducerStates:
     def __init__(self, producers: dict[int, Producer] | None = None) -> None:
         self.producers = producers if producers is not None else {}
         opened = [(p.transaction_start, n) for n, p in self.producers.items() if p.transaction_start != NO_TRANSACTION]
-        # Ordered by first offset: the first is the earliest.
+        # Ordered by first offset, so the first entry is the earliest transaction.
         self._open = {producer_id: start for start, producer_id in sorted(opened)}
 
     def check(self, header: BatchHeader) -> ProducedBatch | None:
@@ -102,13 +102,13 @@ class ProducerStates:
         )
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Reject a fenced producer."""
+        """Raise an error for a fenced producer."""
         producer = self.producers.get(producer_id)
         if producer is not None:
             _refuse_fenced(producer_id, producer, producer_epoch)
 
     def check_end(self, producer_id: int, producer_epoch: int, marker: EndMarker) -> None:
-        """Reject the end marker of a fenced producer or coordinator.
+        """Raise an error for the end marker of a fenced producer or coordinator.
 
         With transaction version 2 a marker carries the epoch after its transaction's, so a marker in the epoch of
         an open transaction is a late copy for the previous transaction (KIP-1228).
@@ -185,9 +185,9 @@ class ProducerStates:
 
 
 def _was_before_snapshot(producer: Producer, header: BatchHeader) -> bool:
-    """Whether it repeats one of the last batches that a snapshot lacks, which clients treat as success.
+    """Whether the batch repeats one that a snapshot no longer has, which clients treat as success.
 
-    Sequences of an epoch have no gaps, so everything below the first known one is in the log.
+    Sequences of an epoch have no gaps, so everything below the first known sequence is in the log.
     """
     known = producer.batches
     if not producer.is_restored or not known or len(known) == REMEMBERED_BATCHES:

@@ -1,1 +1,1 @@
-"""Segments that are rewritten: compaction and re-encryption."""
+"""Rewriting of segments: compaction and re-encryption."""

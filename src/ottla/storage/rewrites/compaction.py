@@ -65,7 +65,9 @@ class Dirty(NamedTuple):
 
 
 def find_dirty(log: PartitionLog, compacted_until: int, stable_until: int, rule: CompactionRule, now_ms: int) -> Dirty:
-    """Excludes the active segment, records that are too young, and those that may be aborted or truncated."""
+    """The dirty part, without the active segment, records that are too young, and records that may be aborted or
+    truncated.
+    """
     segments = log.segments
     first = (
         compacted_until if segments[0].base_offset <= compacted_until <= log.next_offset else segments[0].base_offset
@@ -98,7 +100,7 @@ class Compaction:
 
     def __init__(self, log: PartitionLog, dirty: Dirty, tombstones: TombstoneRule, budget: Budget) -> None:
         self.until = dirty.until
-        """The records below this are compacted when it is complete."""
+        """The offset below which records are compacted when the pass is complete."""
         self.error: OSError | ApiError | None = None
         self._segments = [segment for segment in log.segments[:-1] if segment.base_offset < dirty.until]
         self._segment_bytes = log.config.segment_bytes
@@ -114,7 +116,7 @@ class Compaction:
         self._sifting = Sifting(self._keys, tombstones, aborted, lasts)
 
     def note_keys(self) -> None:
-        """Read the dirty part, as far as there is memory for its keys. Never raises: `error` has the reason."""
+        """Read the dirty part, as far as there is memory for its keys. Never raises; failures are stored in `error`."""
         files = OpenFiles(_FILES_NEEDED)
         dirty = reaching(self._segments, self._first_dirty)
         noted_until = self._first_dirty
@@ -136,7 +138,7 @@ class Compaction:
             files.close()
 
     def give_up(self) -> None:
-        """Abort soon, with an error."""
+        """Make the compaction abort soon, with an error."""
         self._pace.is_given_up = True
 
     def rewrites(self) -> Iterator[Rewrite]:
@@ -169,7 +171,7 @@ class CompactedRewrite(Rewrite):
 
 
 class Sifting:
-    """The remaining part of each batch, in order."""
+    """Filters batches: returns the remaining part of each, in order."""
 
     def __init__(
         self,
@@ -189,11 +191,11 @@ class Sifting:
         self._has_left: set[int] = set()
 
     def counts(self, header: BatchHeader) -> bool:
-        """Whether it has records that supersede earlier ones."""
+        """Whether the batch has records that supersede earlier ones."""
         return not header.is_control and not self._is_aborted(header)
 
     def sift(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
-        """The remaining part of this batch, if any."""
+        """The remaining part of this batch; None if nothing remains."""
         header = batch.header
         if header.is_control:
             return self._marker(batch)
@@ -227,9 +229,9 @@ class Sifting:
 
 
 class Pace:
-    """Throttles: respects the rate limit, and sleeps to release the GIL.
+    """Throttles compaction: respects the rate limit, and sleeps to release the GIL.
 
-    A waiting thread gets the GIL at once when this one sleeps, and otherwise after five milliseconds.
+    When this thread sleeps, a waiting thread gets the GIL at once, and otherwise after five milliseconds.
     """
 
     def __init__(self, bytes_per_s: float) -> None:
@@ -239,7 +241,7 @@ class Pace:
         self.is_given_up = False
 
     def after(self, size: int) -> None:
-        """Record progress."""
+        """Record progress, and sleep if necessary."""
         self._bytes += size
         now = perf_counter()
         if now - self._rested_at < _WORK_S and not self.is_given_up:

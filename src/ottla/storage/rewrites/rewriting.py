@@ -1,8 +1,8 @@
-"""Consecutive segments rewritten as one: re-encrypted, or compacted.
+"""Rewrites consecutive segments as one: re-encrypted or compacted.
 
-The log's owner starts it, any thread runs it, and the owner installs the result. The new files are created in a
-separate folder, and replace the old ones with the steps of `swap_files`: after an interruption, either
-the old segments or the new one exist.
+The log's owner starts a rewrite, any thread runs it, and the owner installs the result. The new files are created in a
+separate folder, and replace the old ones with the steps of `swap_files`: after an interruption, either the old segments
+or the new one exist.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILES_NEEDED: Final = 8
 
 
 class Rewrite:
-    """This one only changes the encryption; subclasses remove batches or records."""
+    """A rewrite that only changes the encryption; subclasses remove batches or records."""
 
     def __init__(self, segments: Sequence[Segment], cipher: BatchCipher | None) -> None:
         self.segments = list(segments)
@@ -53,7 +53,7 @@ class Rewrite:
         return is_there and [segment.size for segment in self.segments] == self._sizes
 
     def run(self) -> None:
-        """Write it beside the old ones. Never raises: `error` has the reason."""
+        """Write the new segment beside the old ones. Never raises; failures are stored in `error`."""
         folder = self.segments[0].path.parent
         scratch = folder / REWRITING
         files = OpenFiles(_FILES_NEEDED)
@@ -98,7 +98,9 @@ class Rewrite:
 
 
 def walk_batches(segments: Sequence[Segment], sizes: Sequence[int], files: OpenFiles) -> Iterator[FoundBatch]:
-    """Every batch of these, from any thread: `files` are separate. CorruptMessage if one is corrupt."""
+    """Every batch of these segments, in any thread, since `files` are separate. Raises CorruptMessage for a corrupt
+    batch.
+    """
     for segment, size in zip(segments, sizes, strict=True):
         reading = segment.cipher and segment.cipher.with_buffers(files.buffers)
         source = Segment.open(segment.path.parent, segment.base_offset, segment.config, files, reading)
@@ -119,13 +121,13 @@ def rewrites_due(log: PartitionLog, below: int) -> list[Rewrite]:
     if cipher is None or log.is_offline:
         return []
     if log.segments[-1].oldest_key_id < below:
-        # Not the active segment.
+        # The active segment is not re-encrypted.
         log.roll()
     return [Rewrite([segment], cipher) for segment in log.segments[:-1] if segment.oldest_key_id < below]
 
 
 def put_in_place(log: PartitionLog, rewrite: Rewrite) -> bool:
-    """Replace the old segments by rewritten ones; returns whether they were unchanged meanwhile."""
+    """Replace the old segments by the rewritten one. Returns False if they have changed meanwhile."""
     base_offset = rewrite.base_offset
     if rewrite.error or log.is_offline or log.is_abandoned or not rewrite.is_of(log.segments[:-1]):
         with storage_errors(log.folder.name):

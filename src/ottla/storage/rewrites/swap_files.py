@@ -1,8 +1,7 @@
 """Completes an interrupted compaction, with Apache Kafka's steps.
 
-Compacted segments are written as `.cleaned`, then renamed to `.swap`, then the replaced segments are
-removed, and then `.swap` is renamed to the final name. So `.swap` files are complete, unless some are still
-`.cleaned`.
+Compacted segments are written as `.cleaned` files and renamed to `.swap`; then the replaced segments are removed, and
+`.swap` is renamed to the final name. So `.swap` files are complete, unless some are still `.cleaned`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _logger: Final = logging.getLogger(__name__)
 
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
-# The log comes first: once it is in place, a second attempt only has to move the remaining indexes.
+# The log file comes first: once it is in place, a second attempt only has to move the remaining indexes.
 _KINDS: Final = (LOG, ENCRYPTED_LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 

@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
 
 class Unverified:
-    """The unverified part of a file. It is verified from the front, as readers progress."""
+    """The unverified part of a file, which shrinks from the front as readers progress."""
 
     def __init__(self, size: int) -> None:
         self._until = size
@@ -51,9 +51,9 @@ class Unverified:
 
 
 def find_checked(stretch: Stretch, bounds: Bounds) -> Found | None:
-    """The wanted batches, all verified; None if there are none from `from_offset` on.
+    """The requested batches, all verified; None if there are none from `from_offset` on.
 
-    CorruptMessage if `from_offset` is in a corrupt part.
+    Raises CorruptMessage if `from_offset` is in a corrupt part.
     """
     found: Found | None = None
     damage: Damage | None = None

@@ -50,7 +50,7 @@ class IndexFile:
 
     @property
     def unwritten(self) -> int:
-        """The number of entries only in memory."""
+        """The number of entries that are only in memory."""
         return len(self._unwritten)
 
     @property
@@ -69,7 +69,7 @@ class IndexFile:
         return self._read(before - 1) if before else None
 
     def _count_written(self, is_before: Callable[[Entry], bool]) -> int:
-        """The number of entries in the file before the first that is not."""
+        """The number of entries in the file before the first unwritten one."""
         low, high = 0, self._written
         while low < high:
             middle = (low + high) // 2
@@ -84,7 +84,7 @@ class IndexFile:
         return [*self._layout.iter_unpack(data), *self._unwritten]
 
     def drop_from(self, second: int) -> Entry | None:
-        """Remove the entries whose second number is `second` or more; returns the first of them, if any."""
+        """Remove the entries whose second number is `second` or more; returns the first removed entry, if any."""
         dropped = self._unwritten[bisect_left(self._unwritten, second, key=_SECOND) :]
         first = dropped[0] if dropped else None
         del self._unwritten[len(self._unwritten) - len(dropped) :]
@@ -101,7 +101,7 @@ class IndexFile:
         return first
 
     def write_out(self) -> None:
-        """Write the file. Data behind the entries, e.g. after a crash, is truncated."""
+        """Write the entries to the file. Data behind them, for example after a crash, is truncated."""
         data = b"".join(self._layout.pack(*entry) for entry in self._unwritten)
         end = self._written * self._layout.size
         fd = self._files.with_room(lambda: os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))

@@ -1,4 +1,4 @@
-"""A cache of files open for reading: the least recently used is closed first.
+"""A cache of files open for reading, with LRU eviction.
 
 A partition of a thousand segments must not need a thousand file descriptors.
 """
@@ -23,7 +23,7 @@ class OpenFiles:
     def __init__(self, limit: int = 512) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit}")
-        # The process needs descriptors for other purposes, too.
+        # The process needs descriptors for other purposes as well.
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.limit = limit if allowed == resource.RLIM_INFINITY else max(min(limit, allowed // 2), 1)
         self._fds: dict[Path, int] = {}
@@ -40,7 +40,7 @@ class OpenFiles:
         return fd
 
     def forget(self, path: Path) -> None:
-        """Close this file, because it is about to be renamed, replaced or removed."""
+        """Close this file before it is renamed, replaced or removed."""
         fd = self._fds.pop(path, None)
         if fd is not None:
             os.close(fd)
@@ -53,7 +53,7 @@ class OpenFiles:
         return len(self._fds)
 
     def with_room(self, open_some: Callable[[], Opened]) -> Opened:
-        """Run an operation that needs descriptors; if there are none left, close some and retry."""
+        """Run an operation that needs descriptors; if none are left, close some and retry."""
         while True:
             try:
                 return open_some()

@@ -1,7 +1,7 @@
 """Reusable buffers for large reads.
 
-Fresh memory would cost several times the read: the allocator returns that much to the system as
-soon as it is free, and every page has to be faulted in and zeroed again.
+Newly allocated memory would cost several times the read: the allocator returns large blocks to the system when they are
+freed, and every page has to be faulted in and zeroed again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Final
 
 _SMALLEST: Final = 128 * 1024
-"""Below this size the allocator keeps freed memory, and fresh memory is as fast."""
+"""Below this size the allocator keeps freed memory, and allocating is as fast."""
 BUFFER_BYTES: Final = (1 << 20) + 64 * 1024
 """The default fetch size of Kafka's consumers per partition, plus the distance from the index entry."""
 _MOST_BUFFERS: Final = 8
@@ -21,8 +21,8 @@ _CAN_TELL_WHAT_IS_FREE: Final = sys.platform == "linux"
 
 class ReadBuffers:
     def __init__(self) -> None:
-        # Mappings, because they are page-aligned, as a batch in its file may be; copying between differently aligned
-        # places takes a third longer.
+        # Mappings are page-aligned, as a batch in its file may be; copying between differently aligned addresses takes
+        # a third longer.
         self._buffers: list[mmap] = []
 
     def read(self, fd: int, size: int, position: int) -> bytes | memoryview:
@@ -51,9 +51,9 @@ class ReadBuffers:
 
 
 def _is_free(buffer: mmap) -> bool:
-    """Whether no view of it is referenced, e.g. by the event loop while sending."""
+    """Whether no view of the buffer is referenced, for example by the event loop while sending."""
     try:
-        # Resizing to the same size does nothing, except that it fails while there is a view.
+        # Resizing to the same size has no effect, except that it fails while a view exists.
         buffer.resize(BUFFER_BYTES)
     except BufferError:
         return False

@@ -24,7 +24,7 @@ MAX_OFFSETS_IN_A_FILE: Final = 1 << 31
 class FoundBatch(NamedTuple):
     position: int
     header: BatchHeader
-    """As stored: an encrypted batch is larger than its data."""
+    """The stored header: an encrypted batch is larger than its data."""
     data: memoryview
 
 
@@ -68,7 +68,7 @@ def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchH
 
 
 def scan_batches(fd: int, position: int, end: int, decrypt: Decrypt | None = None) -> Iterator[FoundBatch]:
-    """Each batch, intact: raises CorruptMessage at the first one that is not."""
+    """Each intact batch; raises CorruptMessage at the first corrupt one."""
     window = _Window(Stretch(lambda at, size: os.pread(fd, size, at), position, end, 0, decrypt=decrypt))
     while position < end:
         batch = window.batch_at(position)
@@ -122,7 +122,7 @@ def _next_intact(stretch: Stretch) -> int:
     """The position of the first complete batch with plausible offsets; the end if there is none."""
     read, position, end, offset, end_offset, _ = stretch
     limit = min(end_offset if end_offset > offset else NO_LIMIT, offset + MAX_OFFSETS_IN_A_FILE)
-    # Possible base offsets have their first bytes in common, which makes the search fast.
+    # Possible base offsets share their first bytes, which makes the search fast.
     differing_bytes = ((offset ^ limit).bit_length() + 7) // 8
     prefix = offset.to_bytes(8, "big")[: 8 - differing_bytes]
     candidate = re.compile(b"(?=%b.{%d}\x02)" % (re.escape(prefix), _MAGIC_AT - len(prefix)), re.DOTALL)

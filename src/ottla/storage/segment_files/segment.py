@@ -1,8 +1,8 @@
 """One segment of a partition's log: a file of batches and its indexes.
 
-Bytes are read with `pread`, not through a mapping: a failing disk is then an error of one read instead of a SIGBUS for
-the process, and a file can be truncated or removed while it is read. See
-docs/decisions/003-reads-are-preads.md for measurements.
+Bytes are read with `pread`, not through a mapping: a failing disk then fails one read instead of raising SIGBUS in the
+process, and a file can be truncated or removed while it is read. See docs/decisions/003-reads-are-preads.md for
+measurements.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Segment:
         self._files = files
         self._fd: int | None = None
         self._unverified = Unverified(self.size)
-        # Where reads ended: sequential reads need no index.
+        # The positions where reads ended: sequential reads need no index.
         self._read_ends: dict[int, int] = {}
         self._is_newest_known = is_new
 
@@ -81,14 +81,14 @@ class Segment:
     def open(
         cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles, cipher: BatchCipher | None = None
     ) -> Segment:
-        """An existing segment; only the file size is read yet."""
+        """Open an existing segment; only the file size is read."""
         return cls(SegmentPlace(folder, base_offset), config, files, cipher, is_new=False)
 
     @property
     def oldest_key_id(self) -> int:
-        """The oldest key id in it; 0 if unencrypted.
+        """The oldest key id in the segment; 0 if unencrypted.
 
-        Keys only get newer, so it is that of the first batch.
+        Keys only get newer, so it is the key id of the first batch.
         """
         if self.cipher is None:
             return 0
@@ -133,9 +133,9 @@ class Segment:
             os.ftruncate(self._fd, self.size)
 
     def fsync_targets(self) -> Iterator[int]:
-        """Descriptors to sync, for another thread. The caller closes them.
+        """Descriptors to sync in another thread. The caller closes them.
 
-        Without the offset and time index of an active segment: unless it is closed, they are rebuilt.
+        The offset and time index of the active segment are excluded: unless it is closed cleanly, they are rebuilt.
         """
         if self._fd is not None:
             yield os.dup(self._fd)
@@ -145,14 +145,14 @@ class Segment:
                 yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def complete(self) -> None:
-        """Bring the files to their final state; appending is still possible."""
+        """Bring the files into their final state; the segment can still be appended to."""
         if self._fd is not None:
             if os.fstat(self._fd).st_size > self.size:
                 os.ftruncate(self._fd, self.size)
             self.indexes.write_out(is_final=True)
 
     def seal(self) -> None:
-        """Make it read-only: complete the indexes and close the descriptor."""
+        """Make the segment read-only: complete the indexes and close the descriptor."""
         self.complete()
         self.release()
 
@@ -164,7 +164,7 @@ class Segment:
     def open_for_append(self, ended_at: int = NO_LIMIT) -> int:
         """Make an existing segment the active one; returns the log end offset.
 
-        If its end is corrupt it counts as far as it is known to have been: no offset is assigned twice.
+        If its end is corrupt, the last known end offset counts, so that no offset is assigned twice.
         """
         entry = self.indexes.last
         position, offset = 0, self.base_offset
@@ -232,7 +232,8 @@ class Segment:
         self._read_ends.clear()
         entry = None
         if self.are_indexes_sane():
-            # A power failure may keep offset entries and lose time entries; none behind the last of those is trusted.
+            # A power failure may keep offset entries and lose time entries; offset entries behind the last time entry
+            # are not trusted.
             last_time = self.indexes.last_time
             entry = self.indexes.at_or_before(
                 min(from_offset, last_time.last_offset if last_time else self.base_offset)
@@ -258,7 +259,7 @@ class Segment:
         return entry
 
     def rebuild_indexes(self) -> None:
-        """Either an index or the batch it points to is wrong: only intact batches get into the new one."""
+        """Rebuild the indexes after a mismatch with a batch. Only intact batches get an entry."""
         _logger.warning("%s: the indexes do not match the batches; rebuilding them", self.path)
         self.indexes.reset()
         for batch in self.walk(0, self.base_offset):
@@ -307,7 +308,7 @@ class Segment:
                 self._remember_end(next_offset, position + end)
                 return found
             if start == 0:
-                # Less than a header where there should be a batch: the file was truncated.
+                # Less than a header in a place where a batch must be: the file was truncated.
                 return self._read_damaged(bounds, end_offset)
             position += start
         return memoryview(b"")
@@ -322,7 +323,7 @@ class Segment:
         return True
 
     def _is_authentic(self, batches: memoryview) -> bool:
-        # Including those a reader skips: a changed offset must not cause a batch to be skipped.
+        # Includes batches that the reader skips: a changed offset must not cause a batch to be skipped.
         try:
             return self.cipher is None or self.cipher.open(batches) is not None
         except ApiError:
@@ -335,7 +336,7 @@ class Segment:
             return end_offset
 
     def _read_damaged(self, bounds: Bounds, end_offset: int) -> memoryview:
-        """What can still be read, batch by batch; CorruptMessage if the wanted batch is corrupt."""
+        """The readable batches, one by one; raises CorruptMessage if the requested batch is corrupt."""
         position, offset = self.place_before(bounds.from_offset)
         try:
             found = find_checked(self._stretch(position, offset, end_offset), bounds)
@@ -350,14 +351,14 @@ class Segment:
         self._read_ends[next_offset] = position
 
     def place_before(self, offset: int) -> tuple[int, int]:
-        """A position at or before the batch with `offset`, as close as the index has, and the lowest offset there."""
+        """The closest indexed position at or before the batch with `offset`, and the lowest offset there."""
         entry = self._entry_before(offset)
         if entry is None:
             return 0, self.base_offset
         return entry.position, self.header_at(entry.position).base_offset
 
     def walk(self, position: int, offset: int, end_offset: int = NO_LIMIT) -> Iterator[FoundBatch | Damage]:
-        """Each intact batch from this position on, where no offset is below `offset`, and corrupt ranges."""
+        """Each intact batch from this position on, where no offset is below `offset`, and the corrupt ranges."""
         return walk(self._stretch(position, offset, end_offset))
 
     def _stretch(self, position: int, offset: int, end_offset: int) -> Stretch:
@@ -378,11 +379,11 @@ class Segment:
         return read_header(self.read_at(position, HEADER_BYTES))
 
     def read_at(self, position: int, size: int) -> bytes:
-        # Never past `size`: behind it may be the remains of a failed append.
+        # Never beyond `size`: behind it may be the remains of a failed append.
         return os.pread(self._read_fd(), min(size, self.size - position), position)
 
     def batches_at(self, position: int, size: int) -> memoryview:
-        """Complete, decrypted batches."""
+        """The complete batches, decrypted."""
         stored = memoryview(self.read_at(position, size))
         return stored if self.cipher is None else self.cipher.open(stored)
 

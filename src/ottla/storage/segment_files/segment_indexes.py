@@ -24,7 +24,7 @@ NO_TIMESTAMP: Final = -1
 _ENTRY_IS_DUE: Final = 1 << 62
 _WRITTEN_TOGETHER: Final = 1024
 _ROOM_WHEN_EMPTY: Final = 1024 // TIME_ENTRY.size - 1
-"""With the smallest segment.index.bytes."""
+"""The room for entries with the smallest segment.index.bytes."""
 
 
 class OffsetEntry(NamedTuple):
@@ -42,8 +42,10 @@ class SegmentIndexes:
         self.offset_path = log_path.with_suffix(OFFSET_INDEX)
         self.time_path = log_path.with_suffix(TIME_INDEX)
         self.room = 1
-        """How many more entries fit, at least; after a start unknown until the next one is added, which always does."""
-        # Entries found on disk are trusted only as far as their batches confirm them.
+        """The minimum number of further entries that fit. Unknown after a start until the next entry, which always
+        fits, is added.
+        """
+        # Entries found on disk are trusted only if their batches confirm them.
         self.is_found = not is_new
         self._base_offset = base_offset
         self._files = files
@@ -68,7 +70,7 @@ class SegmentIndexes:
         return self._times
 
     def add(self, position: int, size: int, last_offset: int, max_timestamp: int, config: LogConfig) -> None:
-        """Add the next batch."""
+        """Account for the next batch, and add entries if they are due."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
@@ -78,15 +80,15 @@ class SegmentIndexes:
         self._bytes_since_entry += size
 
     def add_entry(self, position: int, last_offset: int, config: LogConfig) -> None:
-        """Add the entries of a batch, whose timestamp has been noted."""
+        """Add the entries of a batch whose timestamp was already recorded."""
         offsets, room = self.offsets, config.segment_index_bytes
         offsets.append(last_offset - self._base_offset, position)
         self._add_time()
-        # One time entry is reserved for the end.
+        # One time entry is reserved for closing the segment.
         self.room = min((room - offsets.size) // OFFSET_ENTRY.size, (room - self.times.size) // TIME_ENTRY.size - 1)
         if offsets.unwritten % _WRITTEN_TOGETHER == 0:
-            # This batch has been written: a full disk must not fail it afterwards. The entries
-            # stay in memory until there is space.
+            # The batch has been written: a full disk must not fail it afterwards. The entries stay in memory until
+            # there is space.
             with suppress(OSError):
                 self.write_out(is_final=False)
 
@@ -117,7 +119,7 @@ class SegmentIndexes:
         return self._offset_entry(self.offsets.find(offset - self._base_offset))
 
     def at_or_before_time(self, timestamp: int) -> TimeEntry | None:
-        """The last entry whose timestamp is at most this: no earlier batch has a later one."""
+        """The last entry with at most this timestamp: no earlier batch has a later one."""
         return self._time_entry(self.times.find(timestamp))
 
     def is_whole(self) -> bool:
@@ -128,7 +130,7 @@ class SegmentIndexes:
         return True
 
     def reset(self) -> None:
-        """Clear both; the files are replaced when they are next written."""
+        """Clear both indexes; the files are replaced when they are next written."""
         self._files.forget(self.offset_path)
         self._files.forget(self.time_path)
         self._offsets = IndexFile(self.offset_path, OFFSET_ENTRY, self._files, is_new=True)
@@ -140,7 +142,7 @@ class SegmentIndexes:
     def drop_from(self, position: int, offset: int) -> None:
         """Drop the batches from this position and offset on; `add` continues from there.
 
-        Batches before it without an entry are dropped too, unless there was one for this position.
+        Earlier batches without an entry are dropped as well, unless there was an entry for this position.
         """
         first = self.offsets.drop_from(position)
         self.times.drop_from(offset - self._base_offset)
@@ -161,7 +163,7 @@ class SegmentIndexes:
         """Write the files; a final time entry has the segment's largest timestamp."""
         if is_final:
             self._add_time()
-        # In this order, and both: an offset entry in the file implies that the time entries before it exist.
+        # Time index first, and always both: an offset entry in the file implies that the time entries before it exist.
         self.times.write_out()
         self.offsets.write_out()
 

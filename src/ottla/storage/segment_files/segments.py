@@ -21,12 +21,12 @@ _MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
 
 
 class Segments:
-    """A sequence of at least one. `next_offset` is the log end offset."""
+    """A sequence of at least one segment. `next_offset` is the log end offset."""
 
     def __init__(self, segments: list[Segment], clock: Clock) -> None:
         self.all = segments
         self.active = segments[-1]
-        """The last one, which is appended to."""
+        """The last segment, which is appended to."""
         self.bases = [segment.base_offset for segment in segments]
         self._clock = clock
         self._first_timestamp = self.active.first_timestamp
@@ -57,7 +57,7 @@ class Segments:
         if not active.size:
             return False
         config = active.config
-        # The age is by its records' timestamps, or otherwise by the clock.
+        # The age is determined by the records' timestamps, or without timestamps by the clock.
         age_ms = max_timestamp - began if began >= 0 else self._clock.now_ms() - self._began_ms
         return (
             active.size + size + (SEAL_BYTES if active.cipher is not None else 0) > config.segment_bytes
@@ -83,12 +83,12 @@ class Segments:
         self.bases[number : number + len(old)] = [new.base_offset]
 
     def drop_first(self, count: int) -> None:
-        """Remove some; not all."""
+        """Remove the first segments, but not all."""
         del self.all[:count], self.bases[:count]
 
     def truncate(self, offset: int, keep: int, position: int) -> int:
         """Keep the first `keep` segments, the last of them up to `position`; returns the log end offset."""
-        # From the end, so that a crash leaves no gap.
+        # Starting at the end, so that a crash leaves no gap.
         for segment in reversed(self.all[keep:]):
             segment.unlink()
         self.active.close()
@@ -100,14 +100,14 @@ class Segments:
         return next_offset
 
     def restart(self, segment: Segment) -> None:
-        """Only this empty segment is left."""
+        """Replace all segments by this empty one."""
         self.all, self.bases, self.active = [segment], [segment.base_offset], segment
         self._first_timestamp = segment.first_timestamp
 
     # Reading
 
     def number_of(self, offset: int) -> int:
-        """The segment of this offset; the first if it is below all."""
+        """The index of the segment with this offset; the first if the offset is below all."""
         return max(bisect_right(self.bases, offset) - 1, 0)
 
     def read(self, bounds: Bounds, next_offset: int) -> memoryview:
@@ -147,19 +147,19 @@ class Segments:
         return max(segment.newest_timestamp for segment in reaching(self.all, from_offset))
 
     def newest_left(self, from_offset: int, max_bytes: int) -> int:
-        """The same without the records below `from_offset`, for which their segment is read."""
+        """The largest timestamp without the records below `from_offset`, for which their segment is read."""
         first, *others = reaching(self.all, from_offset)
         return max([newest_from(first, from_offset, max_bytes), *(segment.newest_timestamp for segment in others)])
 
     def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
-        """Those with records between these offsets, by first offset."""
+        """The aborted transactions with records between these offsets, by first offset."""
         found = []
         for segment in self.all[self.number_of(from_offset) :]:
             found += segment.txn_index.overlapping(from_offset, until_offset)
         return sorted(found, key=lambda aborted: aborted.first_offset)
 
     def _with_ends(self, next_offset: int) -> Iterator[tuple[Segment, int]]:
-        """Each with its end offset."""
+        """Each segment with its end offset."""
         return zip(self.all, [*self.bases[1:], next_offset], strict=True)
 
 

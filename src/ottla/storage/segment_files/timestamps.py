@@ -1,6 +1,6 @@
 """Finds records of a segment by time.
 
-A time index found on disk is not trusted blindly: an old timestamp would delete the segment, and a missing entry hide
+A time index found on disk is verified: a wrong old timestamp would delete the segment, and a missing entry would hide
 records.
 """
 
@@ -29,7 +29,7 @@ class Unfinished(NamedTuple):
 
     next_offset: int
     large: FoundBatch | None = None
-    """The batch there, if it must be decompressed elsewhere first. Its data is a copy."""
+    """The batch at this offset, if it must be decompressed elsewhere first. Its data is a copy."""
 
 
 class Effort:
@@ -67,7 +67,7 @@ def _looked_into(
 ) -> TimestampOffset | Unfinished | None:
     if effort is None:
         return first_since(batch, timestamp, from_offset)
-    # A header may claim a timestamp that no record has, in every batch of a log.
+    # A header may claim a timestamp that none of its records has, in every batch of a log.
     effort.batches_left -= 1
     if effort.batches_left < 0:
         return Unfinished(batch.header.base_offset)
@@ -88,7 +88,7 @@ def first_since(
 
 
 def newest_from(segment: Segment, from_offset: int, max_bytes: int) -> int:
-    """The largest timestamp of records from `from_offset` on, where the time index also covers those below.
+    """The largest timestamp of records from `from_offset` on, unlike the time index, which also covers those below.
 
     The records of a batch that starts below it are read, unless they decompress to more than `max_bytes`.
     """
@@ -106,7 +106,7 @@ def newest_from(segment: Segment, from_offset: int, max_bytes: int) -> int:
 
 
 def _offset_before(segment: Segment, timestamp: int) -> int:
-    """An offset below which no record has this timestamp or a later one, as high as the index has."""
+    """The highest indexed offset below which no record has this timestamp or a later one."""
     entry = segment.indexes.at_or_before_time(timestamp)
     if entry is not None and segment.indexes.is_found and not _is_about_a_batch(segment, entry):
         segment.rebuild_indexes()
@@ -117,7 +117,7 @@ def _offset_before(segment: Segment, timestamp: int) -> int:
 def is_newest_right(segment: Segment) -> bool:
     """Whether the last entry of the time index matches a batch, and no batch at the segment's end is newer.
 
-    Those before the last offset entry were checked when it was made, and are not all read again.
+    Batches before the last offset entry were checked when it was made, and are not all read again.
     """
     indexes = segment.indexes
     last_time = indexes.last_time

@@ -1,6 +1,6 @@
 """The transaction index of a segment: aborted transactions, for read_committed readers.
 
-An entry is Kafka's `AbortedTxn` version 0; the file exists only once there is one.
+An entry is Kafka's `AbortedTxn` version 0; the file is created with the first entry.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ class Claims:
     by_member: dict[str, Claim] = field(default_factory=dict)
     """The claims as received."""
     owned: dict[str, list[TopicPartition]] = field(default_factory=dict)
-    """In Java's order of members."""
+    """In the order in which Java iterates over the members."""
     contested: set[TopicPartition] = field(default_factory=set)
-    """Claimed by two members of one generation: neither claim is valid."""
+    """Partitions claimed by two members of one generation: neither claim is valid."""
 
     @property
     def newest(self) -> int:

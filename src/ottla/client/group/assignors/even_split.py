@@ -1,4 +1,4 @@
-"""Sticky assignment if all members subscribe to the same topics: all get the same number, give or take one.
+"""Sticky assignment if all members subscribe to the same topics: their numbers of partitions differ by at most one.
 
 Members keep their partitions up to their quota; the rest is distributed, first to those below the smaller quota. With P
 partitions and M members, P % M of them get one more than the others.
@@ -81,7 +81,7 @@ class EvenSplit:
         ]
 
     def _deal_to_the_near(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """The remaining partitions have no rack-local member below its quota."""
+        """Distribute remaining partitions; they have no rack-local member below its quota."""
         left = []
         turn = 0
         for at in partitions:

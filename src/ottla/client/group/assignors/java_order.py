@@ -18,7 +18,7 @@ _SMALLEST_TABLE: Final = 16
 
 
 def in_java_order(values: Sequence[T], hash_of: Callable[[T], int]) -> list[T]:
-    """`values` are in insertion order, which is kept within a bucket."""
+    """Sort `values`, given in insertion order, which is kept within a bucket."""
     last_bucket = _table_size(len(values)) - 1
 
     def bucket(value: T) -> int:

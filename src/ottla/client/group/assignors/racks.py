@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def racks_matter(of_members: Iterable[str], of_partitions: Sequence[frozenset[str]]) -> bool:
-    """False if no member matches any rack, or all members match all partitions."""
+    """Whether racks make a difference: not if no member matches any rack, or all members match all partitions."""
     everywhere = frozenset[str]().union(*of_partitions)
     return not everywhere.isdisjoint(of_members) and any(racks != everywhere for racks in of_partitions)
 
@@ -38,7 +38,7 @@ class Racks:
         return bool(self._of_member)
 
     def is_far(self, member: str, at: TopicPartition) -> bool:
-        """Never for a member without a rack."""
+        """Whether a member is not rack-local to a partition; never for a member without a rack."""
         rack = self._of_member.get(member)
         return rack is not None and rack not in self._of_partition.get(at, ())
 

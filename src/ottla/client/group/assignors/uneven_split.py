@@ -1,4 +1,5 @@
-"""Sticky assignment if members subscribe to different topics: no member has two more than one that could take one.
+"""Sticky assignment if members subscribe to different topics: no member has two partitions more than another member
+that could take one of them.
 
 Members keep their partitions; free ones go to the member with the fewest; then partitions move, in rounds, from members
 with more to members with fewer, until no move improves the balance.
@@ -140,7 +141,9 @@ class UnevenSplit:
 
 
 def _previous_owners(claims: Claims) -> dict[TopicPartition, str]:
-    """By claims of older generations, newest first: a member that was away may get its partitions back."""
+    """Previous owners by claims of older generations, newest first: a member that was away may get its partitions
+    back.
+    """
     newest = claims.newest
     found: dict[TopicPartition, tuple[str, int]] = {}
     for member, claim in claims.by_member.items():
