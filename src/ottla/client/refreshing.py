@@ -17,7 +17,7 @@ class _Round:
     def __init__(self) -> None:
         self.topics: set[str] | None = set()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # All waiters may have been cancelled, so that no one retrieves the outcome.
+        # All waiters may have been cancelled, and then the outcome is never retrieved.
         self.done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 

@@ -109,7 +109,7 @@ class SharedCatalog:
         return topic
 
     def grow_topic(self, topic_id: TopicId, partitions: int, assignments: Sequence[Sequence[int]] = ()) -> Topic:
-        """Including manually chosen replicas of the new partitions."""
+        """Add partitions, optionally with manually chosen replicas."""
 
         def decide(view: CatalogView) -> list[Change]:
             topic = view.topic_by_id(topic_id)
@@ -214,10 +214,10 @@ class SharedCatalog:
         raise StorageError("could not allocate producer ids: too many conflicting updates")
 
     def reseal(self) -> None:
-        """Passwords are always stored as verifiers; ZooKeeper's ACLs protect them."""
+        """Nothing to do: passwords are always stored as verifiers, and ZooKeeper's ACLs protect them."""
 
     def close(self) -> None:
-        """The owner of the connection closes it."""
+        """Nothing to do: the owner of the connection closes it."""
 
     # Changing
 
@@ -234,7 +234,9 @@ class SharedCatalog:
         raise StorageError("could not update the catalog: too many conflicting updates")
 
     def _try(self, decide: Decide, layout: Layout | None) -> bool:
-        """Whether it was applied; otherwise the view now contains the conflicting changes."""
+        """Try to apply a change. Returns whether it was applied; otherwise the view now contains the conflicting
+        changes.
+        """
         changes = [change for change in decide(self._view) if change.before != change.after]
         if not changes:
             return True
@@ -254,7 +256,7 @@ class SharedCatalog:
         path = path_of(change.before)
         known = self._mirror.nodes.get(path)
         if known is None or read_entry(path, known.data) != change.before:
-            # Newer than the view: a version that no node has causes a conflict.
+            # Newer than the view: a version that no node has, which causes a conflict.
             return Delete(path, _NO_VERSION)
         if change.after is None:
             return Delete(path, known.version)
@@ -302,12 +304,14 @@ def _joined(before: Layout, added: Layout | None) -> Layout:
 
 
 def create_catalog(store: Store) -> str:
-    """Create it if necessary, and return the cluster id; raises ConfigError if it was written by a newer Ottla."""
+    """Create the catalog if necessary, and return the cluster id; raises ConfigError if it was written by a newer
+    Ottla.
+    """
     for _ in range(_MOST_TRIES):
         try:
             if (known := store.read(CLUSTER)) is not None:
                 cluster_id = _cluster_id(known)
-                # Clusters of earlier releases have none.
+                # Catalogs of earlier releases have no version.
                 if store.read(TOKENS) is None:
                     store.commit([Create(TOKENS)])
                 return cluster_id

@@ -44,7 +44,7 @@ _OF_A_NODE: Final = re.compile(rf"{CONFIGS}/{ConfigScope.BROKER.value}-(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The replica assignment of a topic, beyond what every catalog has."""
+    """The replica assignment of a topic, which other catalogs do not have."""
 
     factor: int = 1
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
@@ -57,7 +57,7 @@ def topic_path(name: str) -> str:
 
 
 def path_of(entry: Entry) -> str:
-    """A bijection: unique per entity, and stable over its states."""
+    """The path of an entry: unique per entity, and the same for all its states."""
     match entry:
         case Topic():
             return topic_path(entry.name)
@@ -80,7 +80,7 @@ def data_of(entry: Entry, layout: Layout | None = None) -> bytes:
         case Topic():
             return _topic_data(entry, layout or Layout())
         case ScramCredential():
-            # Left out if there is none: nodes of earlier versions do not know of it.
+            # Omitted if there is none: earlier releases do not know the field.
             expiry = [] if entry.expires_ms is None else [entry.expires_ms]
             keys = [entry.stored_key, entry.server_key]
             return to_json([entry.user, entry.mechanism, entry.salt, entry.iterations, *keys, *expiry])
@@ -159,7 +159,7 @@ def _whole_number(text: str | None, otherwise: int) -> int:
 
 
 def node_of_configs(path: str) -> int | None:
-    """The node whose configs are at this path, if any."""
+    """The broker whose configs are stored at this path, if any."""
     match = _OF_A_NODE.fullmatch(path)
     return None if match is None else int(match[1])
 

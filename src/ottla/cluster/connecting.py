@@ -1,4 +1,4 @@
-"""Connect to the catalog of a cluster and load a copy of it."""
+"""Connects to the catalog of a cluster and loads a copy of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller task: takes part in the controller election, and runs decisions after changes."""
+"""The controller task: takes part in the controller election, and makes decisions after changes."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Controller:
             return
 
     def carry_out(self, wanted: list[Step]) -> None:
-        """Apply those changes that do not conflict. Conflicting ones were changed by others, and are decided again.
+        """Apply the changes that do not conflict. Conflicting ones were changed by others, and are decided again.
 
         Raises Deposed if none was applied.
         """
@@ -93,13 +93,15 @@ class Controller:
         self._mirror.refresh([_path(step) for step in wanted], self._store.timeout_s)
 
     def _without_states_of_topics(self, wanted: list[Step]) -> list[Step]:
-        """Delete the states of deleted topics, but not of topics that this node has not seen yet."""
+        """Without deletions of states whose topic exists, but has not been seen by this node yet."""
         doomed = {step.key.topic_id for step in wanted if isinstance(step, DeleteState)}
         gone = {topic_id for topic_id in doomed if self._is_gone(topic_id)}
         return [step for step in wanted if not isinstance(step, DeleteState) or step.key.topic_id in gone]
 
     def _is_gone(self, topic_id: TopicId) -> bool:
-        """A topic is created before its states, and its id is never reused: once deleted, it stays deleted."""
+        """Whether the topic was deleted. A topic is created before its states, and its id is never reused: once
+        deleted, it stays deleted.
+        """
         folder = self._store.read(partitions_path(topic_id))
         if folder is None or not folder.data:  # an older release did not store the topic's name
             return True

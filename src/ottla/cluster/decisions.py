@@ -102,7 +102,7 @@ def steps(
 
 
 def creations(view: ClusterView, topics: Iterable[WantedTopic]) -> list[Step]:
-    """States of partitions that have none yet. With too few nodes, it waits for more."""
+    """The states of partitions that have none yet. With too few nodes, partitions wait for more."""
     wanting = [(topic, missing) for topic in topics if (missing := _missing(view, topic))]
     if not wanting:
         return []

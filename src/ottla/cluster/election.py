@@ -67,7 +67,9 @@ def in_sync_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
 
 
 def eligible_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
-    """The same for eligible replicas that are not in the ISR but have all committed records (KIP-966)."""
+    """Like `in_sync_there`, for eligible replicas, which are not in the ISR but have all committed records
+    (KIP-966).
+    """
     return tuple(
         node
         for node in state.eligible
@@ -110,7 +112,7 @@ def _led_by(state: PartitionState, leader: int, isr: tuple[int, ...], brokers: B
 
 
 def _eligible(state: PartitionState, isr: tuple[int, ...]) -> tuple[int, ...]:
-    """Members that leave an ISR smaller than min.insync.replicas, until it is large enough again."""
+    """Eligible replicas: those that left an ISR smaller than min.insync.replicas, until it is large enough again."""
     if len(isr) >= min(state.min_isr, len(state.replicas)):
         return ()
     left = dict.fromkeys((*state.eligible, *state.isr))
@@ -126,7 +128,7 @@ def _folders(state: PartitionState, members: tuple[int, ...], brokers: Brokers) 
 def with_isr(
     state: PartitionState, isr: tuple[int, ...], brokers: Brokers, lost: Container[int] = ()
 ) -> PartitionState:
-    """The state with this ISR, under the same leader: a replica joins with its current folder.
+    """The state with this ISR and the same leader: a replica joins with its current folder.
 
     Replicas with `lost` committed records are not eligible.
     """
@@ -151,8 +153,9 @@ def prefer(state: PartitionState, brokers: Brokers) -> PartitionState:
 
 
 def elect_anyone(state: PartitionState, brokers: Brokers) -> PartitionState:
-    """Requested by an operator: if there is no leader, elect any live replica, even if acknowledged records are
-    lost."""
+    """On an operator's request: if there is no leader, elect any live replica, even if acknowledged records are
+    lost.
+    """
     if state.leader in brokers:
         raise ElectionNotNeeded(f"{state.topic}-{state.partition} has the leader {state.leader}")
     elected = settle(state, brokers, allow_unclean=True)
@@ -192,7 +195,7 @@ def given_up(state: PartitionState, node: int, brokers: Brokers) -> PartitionSta
         kept = tuple(each for each in eligible if _may_have_its_records(state, each, brokers))
         if not kept:
             return without(replace(state, eligible=()) if state.eligible else state, node, brokers)
-        # They have all committed records, and it does not.
+        # Eligible replicas have all committed records, and this node does not.
         left = replace(state, isr=kept, eligible=tuple(each for each in eligible if each not in kept))
     return settle(left, {each: brokers[each] for each in brokers if each != node})
 
@@ -209,9 +212,9 @@ class Returning:
 
     folder: str
     is_empty: bool = False
-    """All its records are lost."""
+    """Whether all its records are lost."""
     may_lack_records: bool = False
-    """Acknowledged but unsynced records may be lost."""
+    """Whether acknowledged but unsynced records may be lost."""
 
 
 def returned(state: PartitionState, node: int, replica: Returning, brokers: Brokers) -> PartitionState:
@@ -222,7 +225,8 @@ def returned(state: PartitionState, node: int, replica: Returning, brokers: Brok
     if replica.is_empty and is_its_folder and node in after.eligible:
         after = replace(after, eligible=tuple(each for each in after.eligible if each != node))
     if replica.is_empty and was_ever_led and node in after.isr and has_its_folder(after, node, replica.folder):
-        # Not the folder that was in sync: an older release did not store its id, or the partition is missing from it.
+        # Not the folder that was in sync: an older release did not store its id, or the partition is missing from the
+        # folder.
         others = tuple((each, known) for each, known in after.folders if each != node)
         return replace(after, folders=(*others, (node, LOST_FOLDER)))
     return after

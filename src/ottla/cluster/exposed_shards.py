@@ -41,13 +41,13 @@ class ExposedShards:
         self._mirror = mirror
 
     def known(self) -> dict[str, bytes]:
-        """By topic, from the copy in memory."""
+        """The exposed topics by name, from the copy in memory."""
         start = len(EXPOSED) + 1
         nodes = tuple(self._mirror.nodes.items())
         return {path[start:]: node.data for path, node in nodes if path.startswith(f"{EXPOSED}/")}
 
     def listen(self, changed: Callable[[], None]) -> None:
-        """Called in the mirror's thread."""
+        """Register a listener, which is called in the mirror's thread."""
 
         def learnt(nodes: Mapping[str, Node | None]) -> None:
             if any(path.startswith(f"{EXPOSED}/") for path in nodes):
@@ -62,19 +62,19 @@ class ExposedShards:
         self._mirror.refresh([path], self._store.timeout_s)
 
     def claim(self, topic: str, node_id: int) -> bool:
-        """Whether this node may serve the shards: no other one still does."""
+        """Try to become the node that serves the shards. Returns False while another node still serves them."""
         path = _serving(topic)
         mine = str(node_id).encode()
         while not _try(self._store, Create(path, mine, is_ephemeral=True)):
             holder = _read(self._store, path)
             if holder is not None and holder.data != mine:
                 return False
-            # Of an earlier session of this node, or gone already.
+            # The node belongs to an earlier session of this node, or is already deleted.
             _try(self._store, Delete(path))
         return True
 
     def release(self, topic: str, node_id: int) -> None:
-        """Nothing of what this node did for the shards is under way any more."""
+        """Release the claim: no operation of this node on the shards is in progress any more."""
         holder = _read(self._store, _serving(topic))
         if holder is not None and holder.data == str(node_id).encode():
             _try(self._store, Delete(_serving(topic)))
@@ -130,7 +130,7 @@ def _endpoint_paths(base: str, endpoints: Sequence[str]) -> list[str]:
 
 
 def _name(consumer: str) -> str:
-    """A slash would start a child node."""
+    """Escape the name: a slash would start a child node."""
     return consumer.replace("/", "_")
 
 
@@ -142,7 +142,7 @@ def _read(store: Store, path: str) -> Node | None:
 
 
 def _try(store: Store, operation: Operation) -> bool:
-    """Whether it succeeded; a node that exists or is deleted already is not an error."""
+    """Returns whether it succeeded; a node that already exists or is already deleted is not an error."""
     try:
         store.commit([operation])
     except Conflict:

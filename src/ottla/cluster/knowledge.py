@@ -1,4 +1,4 @@
-"""Builds the next view of the cluster from changed ZooKeeper nodes. Performs no requests."""
+"""Builds the next view of the cluster from changed ZooKeeper nodes. Sends no requests."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Knowledge:
         return differing
 
     def _state(self, key: PartitionKey) -> PartitionState | None:
-        """The state for the view; None without a topic: an orphan."""
+        """The state for the view; None for an orphan, whose topic does not exist."""
         node = self._states.get(key.topic_id, {}).get(key.partition)
         topic = self.topics.get(key.topic_id)
         self.orphans.discard(key)

@@ -1,8 +1,8 @@
 """How long this node may act as a leader without contact to ZooKeeper. Pure rules over a monotonic clock.
 
-ZooKeeper expires a session when it has received nothing for the session timeout, so not before that time has passed
-since a request was *sent* that ZooKeeper answered. The lease ends well before, by this node's clock: when another
-leader is elected, this node has stopped.
+ZooKeeper expires a session when it has received nothing for the session timeout, so never earlier than that time after
+*sending* the last request that ZooKeeper answered. The lease ends well before, by this node's clock: this node has
+stopped before another leader is elected.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 _SHARE: Final = 0.75
-"""Fraction of the timeout. The rest covers clock drift, and operations that started just before the end."""
+"""The fraction of the timeout. The rest covers clock drift, and operations that started just before the end."""
 _QUESTIONS: Final = 6
-"""Per timeout: some may be lost without ending the lease."""
+"""The number of requests per timeout: some may be lost without ending the lease."""
 
 
 class Lease:
@@ -28,11 +28,11 @@ class Lease:
         return max(self._until_s - now_s, 0.0)
 
     def answered(self, sent_s: float, timeout_s: float) -> None:
-        """ZooKeeper answered a request sent at that time, in a session with this timeout."""
+        """Extend the lease: ZooKeeper answered a request sent at that time, in a session with this timeout."""
         self._until_s = max(self._until_s, sent_s + timeout_s * _SHARE)
 
     def end(self) -> None:
-        """The session is over: a new one starts with a new lease."""
+        """End the lease with its session: a new session starts with a new lease."""
         self._until_s = float("-inf")
 
 

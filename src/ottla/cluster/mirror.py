@@ -43,7 +43,7 @@ class Mirror:
         store.listen(self._session_changed)
 
     def listen(self, listener: OnChanges) -> None:
-        """Called in one thread; must not block on ZooKeeper."""
+        """Register a listener, which is called in one thread and must not block on ZooKeeper."""
         self._listeners.append(listener)
 
     def fill(self, timeout_s: float) -> None:
@@ -104,7 +104,7 @@ class Mirror:
         )
 
     def _look_out(self, path: str) -> None:
-        """A missing node cannot be watched by reading it, and no listed folder contains it."""
+        """Watch for the creation of a missing node: reading it sets no watch, and its parent is not listed."""
         asked_in = self._round
         self._open_questions += 1
         self._store.look_out(
@@ -158,7 +158,7 @@ class Mirror:
             self._answered()
 
     def _failed(self, asked_in: int) -> None:
-        """The connection was lost; everything is read again after a reconnect."""
+        """Handle a lost connection; everything is read again after a reconnect."""
         with self._lock:
             if asked_in == self._round:
                 self._is_broken = True

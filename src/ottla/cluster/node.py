@@ -116,7 +116,7 @@ class JoinedCluster:
         self._session.on_lost(callback)
 
     def _learnt(self, changed: Mapping[str, Node | None]) -> None:
-        """In the mirror's thread."""
+        """Apply changes. Called in the mirror's thread."""
         with self._starting:
             if self._loop is None:
                 self._learnt_early.append(changed)
@@ -135,7 +135,7 @@ class JoinedCluster:
             listener(change)
 
     def _announce(self) -> None:
-        """This node may again lead the partitions that the view assigns to it."""
+        """Announce that this node may again lead the partitions that the view assigns to it."""
         mine = frozenset(state.key for state in self.view.held_by(self.node_id))
         self._tell(ViewChange(self.view, self.view, mine))
 
@@ -167,7 +167,7 @@ class JoinedCluster:
         registration = await self.work(lambda: self._begin(me))
         self._me = replace(me, registration=registration)
         await self._step_back_as_one_that_returns(losses)
-        # Only now: after a crash before this point, the next start must again assume that unsynced records are lost.
+        # Only now: after a crash before this point, the next start must still assume that unsynced records are lost.
         await self.work(self._folder.note_machine)
         await self._register()
 
@@ -178,12 +178,12 @@ class JoinedCluster:
             await self.work(lambda: self._connected.mirror.wait_until_whole(timeout_s))
 
     def _begin(self, me: BrokerInfo) -> int:
-        """Invalidate requests of former processes of this node; returns the number of this start."""
+        """Invalidate requests of previous processes of this node; returns the number of this start."""
         store, mirror = self._connected.store, self._connected.mirror
         wait_for_number(store, me, store.timeout_s * 2)
         registration = fence(store, self.node_id)
         mark(store, self.node_id, self._folder)
-        # Only now can no leader add this node to the ISR because of fetches of its former process.
+        # From here on, no leader can add this node to the ISR because of fetches of its previous process.
         mirror.refresh([partition_path(state.key) for state in self.view.held_by(self.node_id)], store.timeout_s)
         return registration
 
@@ -202,7 +202,7 @@ class JoinedCluster:
         self._complain_of_lost_partitions()
 
     def _complain_of_lost_partitions(self) -> None:
-        """The partitions that only this node could lead, with a folder that it does not have."""
+        """Log the partitions that only this node could lead, but with a folder that it does not have."""
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
         left = [state for state in self.view.held_by(self.node_id) if self.node_id in state.isr]
         lost = [state for state in left if not election.has_its_folder(state, self.node_id, self.folder_id)]
@@ -230,7 +230,7 @@ class JoinedCluster:
         self._session.registered()
 
     async def _registered_anew(self) -> None:
-        """In a new session, once all changes by others have been read."""
+        """Register again in a new session, once all changes by others have been read."""
         await self.work(lambda: self._connected.mirror.wait_until_whole(self._connected.store.timeout_s))
         await self._register()
 
@@ -254,8 +254,9 @@ class JoinedCluster:
         self._connected.close()
 
     async def _step_back(self, rule: Callable[[PartitionState], PartitionState]) -> bool:
-        """Retry after conflicts, for example when several nodes leave at once; whether all leaderships were handed
-        over."""
+        """Hand over leadership; retries after conflicts, for example when several nodes leave at once. Returns whether
+        all leaderships were handed over.
+        """
         for _ in range(_MOST_TRIES):
             states = [
                 state for state in self.view.held_by(self.node_id) if self.node_id in (*state.isr, *state.eligible)
@@ -314,7 +315,7 @@ class JoinedCluster:
     async def report_offline(self, replicas: Collection[PartitionKey]) -> None:
         self._offline = frozenset(replicas)
         if self._me is None:
-            return  # it is part of the registration
+            return  # offline replicas are part of the registration
         connected, me = self._connected, self._with_offline(self._me)
         try:
             await self.work(lambda: update_registration(connected.store, connected.mirror, me))
@@ -351,7 +352,7 @@ class JoinedCluster:
         return state
 
     async def _change(self, at: PartitionKey, rule: Callable[[PartitionState], PartitionState]) -> PartitionState:
-        """Decide again after each conflict."""
+        """Apply a change; decides again after each conflict."""
         for _ in range(_MOST_TRIES):
             before = self._state(at)
             after = rule(before)

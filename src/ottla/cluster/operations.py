@@ -13,7 +13,7 @@ class Create:
     path: str
     data: bytes = b""
     is_ephemeral: bool = False
-    """It is deleted when the session that created it ends."""
+    """Whether it is deleted when the session that created it ends."""
 
 
 @dataclass(frozen=True, slots=True)

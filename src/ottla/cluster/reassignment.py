@@ -1,8 +1,9 @@
 """Reassignment of a partition (KIP-455). Pure rules.
 
 During a reassignment, the new replicas exist beside the old ones. The old ones are removed when every target replica is
-in the ISR, as in Kafka. An in-sync replica that a later target does not contain stays until then as well: it may have
-records that no other replica has. It is both `adding` and `removing`: part of neither end of the move.
+in the ISR, as in Kafka. An in-sync replica that a later target does not contain also stays until then: it may have
+records that no other replica has. It is both `adding` and `removing`, since it is in neither the original nor the final
+replicas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The catalog's persistent record of a node: the number of its starts, and how recent its data folder is.
+"""The catalog's persistent record of a node: its number of starts, and the generation of its data folder.
 
 These functions block on the catalog: call them in a worker thread.
 """

@@ -22,7 +22,7 @@ _PAUSES_IN_A_SESSION: Final = 10
 
 
 def retried(store: Store, step: Callable[[], T]) -> T:
-    """The step must be repeatable; raises Disconnected if the connection is lost in every try."""
+    """Run a repeatable step; raises Disconnected if the connection is lost in every attempt."""
     for _ in range(_TRIES - 1):
         try:
             return step()

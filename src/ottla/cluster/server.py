@@ -61,7 +61,7 @@ def find_java(environment: Mapping[str, str]) -> Path:
 
 
 class ZooKeeperServer:
-    """A single server with its data folder."""
+    """A single ZooKeeper server with its data folder."""
 
     def __init__(self, folder: Path, port: int, more_config: str = "", java_options: tuple[str, ...] = ()) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ class ZooKeeperServer:
         return self._process.pid
 
     def start(self, environment: Mapping[str, str] = os.environ) -> None:
-        """Wait until it responds; raises ConfigError with the path of its log otherwise."""
+        """Start the server and wait until it responds; raises ConfigError with the path of its log otherwise."""
         jars, java = find_jars(environment), find_java(environment)
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "zoo.cfg"
@@ -123,7 +123,7 @@ class ZooKeeperServer:
         self._process = None
 
     def kill(self) -> None:
-        """Kill it, like a crash."""
+        """Kill the server, to simulate a crash."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

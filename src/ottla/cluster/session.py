@@ -52,7 +52,7 @@ class SessionKeeper:
         self._on_lost.append(callback)
 
     def start(self) -> None:
-        """To be called when the node is registered."""
+        """Must be called when the node is registered."""
         self._loop = asyncio.get_running_loop()
         self._is_stopped = False
         self._spawn(self._keep_asking())
@@ -67,9 +67,11 @@ class SessionKeeper:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def registered(self) -> None:
-        """This node is registered in this session; no other leader is elected in its place before the session ends."""
+        """Record that this node is registered in this session: no other leader is elected in its place before the
+        session ends.
+        """
         self._session_id = self._store.session_id
-        # ZooKeeper has just responded; the time of the request is unknown, so this is the conservative choice.
+        # ZooKeeper has just responded, but the time of the request is unknown: this is the conservative choice.
         self._extend(now_s() - ask_every_s(self._store.timeout_s))
 
     def _spawn(self, what: Awaitable[None]) -> None:
@@ -118,7 +120,7 @@ class SessionKeeper:
     # The session
 
     def _changed(self, session: Session) -> None:
-        """In kazoo's thread."""
+        """Handle a session event, in kazoo's thread."""
         self._post(self._changed_to, session)
 
     def _post(self, what: Callable[..., None], *args: object) -> None:

@@ -29,7 +29,7 @@ class BrokerInfo:
 
     id: int
     listeners: dict[str, Address]
-    """By listener name; the last is the one used between nodes."""
+    """Addresses by listener name; the last listener is the one used between nodes."""
     rack: str | None = None
     epoch: int = -1
     """Increases with every registration of any node (the transaction that created the node's entry)."""
@@ -40,9 +40,9 @@ class BrokerInfo:
     registration: int = -1
     """The version of the catalog node that counts its starts; -1 if unknown."""
     is_draining: bool = False
-    """It is shutting down: it gets no new leaderships or replicas."""
+    """Whether it is shutting down, and gets no new leaderships or replicas."""
     offline: frozenset[PartitionKey] = frozenset()
-    """Its replicas with an unusable log."""
+    """Its replicas whose log is unusable."""
 
     @property
     def address(self) -> Address:
@@ -58,7 +58,7 @@ class PartitionState:
     topic: str
     partition: int
     replicas: tuple[int, ...]
-    """The first is the preferred leader. During a reassignment: the new replicas, then the old ones."""
+    """The replicas, the preferred leader first. During a reassignment: the new replicas, then the old ones."""
     leader: int = NO_NODE
     leader_epoch: int = 0
     isr: tuple[int, ...] = ()
@@ -84,18 +84,18 @@ class PartitionState:
         return bool(self.adding or self.removing)
 
     def folder_of(self, node: int) -> str | None:
-        """None if it is unknown, as in a catalog of an older release."""
+        """The folder of a replica in the ISR; None if it is unknown, as in a catalog of an older release."""
         return next((folder for each, folder in self.folders if each == node), None)
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas once no reassignment is in progress."""
+        """The replicas after the reassignment in progress, if any."""
         return tuple(node for node in self.replicas if node not in self.removing)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Immutable: keep one as long as its answers must be consistent."""
+    """Immutable; keep a reference for consistent reads."""
 
     brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
     controller_id: int = NO_NODE
@@ -123,10 +123,10 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What a starting broker may lack."""
+    """The records that a starting broker may lack."""
 
     has_crashed: bool = False
-    """It must leave every ISR that has other members."""
+    """Whether it crashed, so that it must leave every ISR that has other members."""
     gone: frozenset[PartitionKey] = frozenset()
     """Partitions that had records, and whose folders are missing or whose logs were damaged."""
     unsynced: frozenset[PartitionKey] = frozenset()
@@ -143,7 +143,7 @@ class ViewChange:
     before: ClusterView
     after: ClusterView
     partitions: frozenset[PartitionKey] = frozenset()
-    """Created, changed or deleted."""
+    """The partitions that were created, changed or deleted."""
 
 
 ViewListener: TypeAlias = Callable[[ViewChange], None]
@@ -187,8 +187,8 @@ class Cluster(Protocol):
     def is_fenced(self) -> bool:
         """Whether the session may have expired, by this node's clock, so that another leader may exist.
 
-        True before ZooKeeper can expire the session. To be checked before every action as a leader: a process that was
-        paused for long is fenced at once, before any event reports it.
+        True before ZooKeeper can expire the session. Must be checked before every action as a leader: a process that
+        was paused for long is fenced at once, before any event reports it.
         """
 
     def listen(self, listener: ViewListener) -> None:
@@ -197,7 +197,7 @@ class Cluster(Protocol):
     def on_session_lost(self, callback: Callable[[], None]) -> None:
         """Call back when this node becomes fenced: it must stop acting as a leader at once.
 
-        It may lead again when the view, read again in a new session, says so.
+        It may lead again when the view, read again in a new session, names it as leader.
         """
 
     async def change_isr(
@@ -220,8 +220,9 @@ class Cluster(Protocol):
         """
 
     async def leave_isr(self, at: PartitionKey, *, may_lack_records: bool) -> PartitionState:
-        """This node's replica is unusable: it leaves the ISR if another in-sync replica is online, and does not
-        lead. With `may_lack_records` it leaves even if the other members are offline. When it returns, `view` shows it.
+        """Take this node's unusable replica out of service: it leaves the ISR if another in-sync replica is online, and
+        does not lead. With `may_lack_records` it leaves even if the other members are offline. When this returns,
+        `view` shows the change.
         """
 
     async def report_offline(self, replicas: Collection[PartitionKey]) -> None:

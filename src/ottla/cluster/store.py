@@ -28,7 +28,7 @@ OnWatched: TypeAlias = Callable[[str], None]
 
 
 class Store(Protocol):
-    """Callbacks are called in the store's threads, in the order of the responses."""
+    """Nodes by path. Callbacks are called in the store's threads, in the order of the responses."""
 
     @property
     def timeout_s(self) -> float:
@@ -47,7 +47,7 @@ class Store(Protocol):
     def is_connected(self) -> bool: ...
 
     def listen(self, listener: Callable[[Session], None]) -> None:
-        """The listener must not block, nor wait for the store."""
+        """Register a listener, which must not block, nor wait for the store."""
 
     def look(self, path: str, found: OnNode, failed: OnFailure, watch: OnWatched | None = None) -> None:
         """Read a node, None if it does not exist; `watch` is called once when it changes."""
@@ -59,7 +59,7 @@ class Store(Protocol):
         """The names of a node's children, None if it does not exist; `watch` is called once when they change."""
 
     def read(self, path: str) -> Node | None:
-        """Read a node and wait for the result. Not for the store's threads."""
+        """Read a node and wait for the result. Must not be called in the store's threads."""
 
     def commit(self, operations: Sequence[Operation]) -> None:
-        """Atomic. Raises Conflict if a condition fails, Disconnected if the outcome is unknown."""
+        """Apply operations atomically. Raises Conflict if a condition fails, Disconnected if the outcome is unknown."""

@@ -90,7 +90,7 @@ class ZooKeeper:
         return bool(self._client.connected)
 
     def listen(self, listener: Callable[[Session], None]) -> None:
-        """The listener must not block, nor wait for ZooKeeper."""
+        """Register a listener, which must not block, nor wait for ZooKeeper."""
         self._listeners.append(listener)
 
     def _changed(self, state: str) -> None:
@@ -141,7 +141,7 @@ class ZooKeeper:
         result.rawlink(done)
 
     def read(self, path: str) -> Node | None:
-        """Read a node and wait for the result. Not for kazoo's threads."""
+        """Read a node and wait for the result. Must not be called in kazoo's threads."""
         try:
             return _node(*self._client.get_async(path).get(timeout=self.timeout_s))
         except NoNodeError:
@@ -152,7 +152,7 @@ class ZooKeeper:
     # Changing
 
     def commit(self, operations: Sequence[Operation]) -> None:
-        """Atomic. Raises Conflict if a condition fails, Disconnected if the outcome is unknown."""
+        """Apply operations atomically. Raises Conflict if a condition fails, Disconnected if the outcome is unknown."""
         transaction = self._client.transaction()
         for operation in operations:
             _add(transaction, operation)
@@ -172,8 +172,8 @@ class ZooKeeper:
 class _Attempts:
     """kazoo's connection attempts with a shorter timeout, and access to the granted session timeout.
 
-    By default it waits for a whole session timeout. A dead server, or a starting one that never responds to early
-    requests, would then cost the session although other servers, or the same, would respond.
+    By default kazoo waits for a whole session timeout. A dead server, or a starting one that never responds to early
+    requests, would then cost the session, although another server, or a later attempt, would respond.
     """
 
     def __init__(self, client: KazooClient, session_timeout_s: float) -> None:
@@ -190,7 +190,7 @@ class _Attempts:
         try:
             read_timeout_ms, connect_timeout_ms = self._connect(*where)
         except KazooTimeoutError:
-            # A slow server gets a longer timeout in the end.
+            # A slow server gets a longer timeout in later attempts.
             self._patience_s = min(self._patience_s * 2, self._longest_s)
             raise
         self._patience_s = self._longest_s / _ATTEMPTS_IN_A_SESSION
@@ -220,7 +220,7 @@ def _client(config: ClusterConfig) -> KazooClient:
     return KazooClient(
         hosts=config.zookeeper,
         timeout=config.session_timeout_ms / 1000,
-        # Reconnects are retried without limit, and often: a session may be at stake.
+        # Reconnects are retried often and without limit: otherwise the session could expire.
         connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=_RETRY_S, max_jitter=0.4),
         **options,
     )
@@ -247,7 +247,7 @@ def _watcher(watch: Callable[[str], None] | None) -> Callable[[Any], None] | Non
 
 
 class _Watcher:
-    """Equal for equal targets: kazoo keeps a set of watches per path, and would call each of them."""
+    """Equal for equal targets: kazoo keeps a set of watches per path, and would call duplicates."""
 
     __slots__ = ("_target",)
 

@@ -1,4 +1,4 @@
-"""The id of the machine's present boot."""
+"""The id of the machine's current boot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _LINUX: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_id() -> str:
-    """Differs after every start of the machine, and not between its processes; empty if the system does not tell."""
+    """An id that changes with every boot, and is the same for all processes; empty if the system does not provide
+    it.
+    """
     try:
         if sys.platform == "darwin":
             return _of_macos()
@@ -20,7 +22,7 @@ def boot_id() -> str:
 
 
 def _of_macos() -> str:
-    import subprocess  # only there: no other start should wait for the import
+    import subprocess  # only on that platform: importing it takes time
 
     asked = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
     try:

@@ -151,7 +151,7 @@ class _Section:
                 if not accepted:
                     if self.problems:
                         return None
-                    raise  # the defaults contradict each other: a bug
+                    raise  # the defaults conflict, which is a bug
                 if not self._suspects.intersection(named):
                     self.problems.append(self._objection(str(error), named, accepted))
                 blamed = [key for key in named if key in accepted]

@@ -1,4 +1,4 @@
-"""The documentation of settings: the docstring below each field of its class."""
+"""The documentation of settings: the docstrings below the fields of a configuration class."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class ApiError(OttlaError):
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
 
     def __str__(self) -> str:
-        # It may contain a name of 30 kilobytes, and be repeated for each of 10,000 partitions.
+        # The message may contain a name of 30 kilobytes, and be repeated for each of 10,000 partitions.
         text = super().__str__()
         return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
 
@@ -58,7 +58,7 @@ class InvalidRecord(ApiError):
 
 
 class InvalidRecords(InvalidRecord):
-    """With the index and the problem of each invalid record (KIP-467)."""
+    """Invalid records, with the index and the problem of each (KIP-467)."""
 
     def __init__(self, message: str, problems: tuple[tuple[int, str], ...]) -> None:
         super().__init__(message)
@@ -144,7 +144,7 @@ class InvalidReplicaAssignment(ApiError):
 
 
 class PolicyViolation(ApiError):
-    """Valid, but against a policy of this broker or topic."""
+    """The request is valid, but violates a policy of this broker or topic."""
 
     code = ErrorCode.POLICY_VIOLATION
 
@@ -154,7 +154,7 @@ class UnknownTopicId(ApiError):
 
 
 class InvalidRequest(ApiError):
-    """Well-formed, but inconsistent or not supported."""
+    """The request is well-formed, but inconsistent or not supported."""
 
     code = ErrorCode.INVALID_REQUEST
 
@@ -168,7 +168,7 @@ class NonEmptyGroup(ApiError):
 
 
 class InvalidRecordState(ApiError):
-    """Not a record acquired by this member of a share group."""
+    """The record is not acquired by this member of a share group."""
 
     code = ErrorCode.INVALID_RECORD_STATE
 
@@ -198,13 +198,13 @@ class LeaderNotAvailable(ApiError):
 
 
 class CoordinatorLoadInProgress(ApiError):
-    """Not ready yet; retry shortly."""
+    """The coordinator is not ready yet; retry shortly."""
 
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class RequestTimedOut(ApiError):
-    """Started, but not completed within the timeout."""
+    """The operation was started, but not completed within the timeout."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 

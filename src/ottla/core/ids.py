@@ -63,7 +63,7 @@ class TopicId(Struct, frozen=True):
 
 
 def problem_with_topic_name(name: str) -> str | None:
-    """What is invalid about this topic name, or None."""
+    """Describes what is invalid about this topic name; None if it is valid."""
     if not name:
         return "a topic name cannot be empty"
     if name in {".", ".."}:

@@ -37,7 +37,7 @@ class Java:
 class Search:
     found: Java | None
     seen: tuple[str, ...]
-    """What was found but is unsuitable."""
+    """Java installations that were found but are unsuitable."""
 
     @property
     def failure(self) -> str:

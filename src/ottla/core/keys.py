@@ -88,7 +88,7 @@ class KeyRing(Struct, frozen=True):
         return max(self.keys)
 
     def with_new_key(self, *, rewrites: bool = False) -> KeyRing:
-        """The same with another key, which replaces all others if it `rewrites`."""
+        """A ring with another key, which replaces all others if it `rewrites`."""
         added = self.newest + 1
         keys = {**self.keys, added: os.urandom(KEY_BYTES)}
         return KeyRing(keys, added if rewrites else self.rewrite_below)
@@ -99,7 +99,7 @@ def first_ring() -> KeyRing:
 
 
 def parse_keys(text: str, source: str, unwrap: Unwrap | None = None) -> KeyRing:
-    """ConfigError names the line number, never its contents."""
+    """Parse keys; a ConfigError names the line number, never its contents."""
     keys: dict[int, bytes] = {}
     rewrite_below = 0
     for number, line in enumerate(map(str.strip, re.split(r"[\n,]", text)), 1):
@@ -166,7 +166,7 @@ def read_key_file(path: Path, unwrap: Unwrap | None = None) -> KeyRing:
 
 
 def write_key_file(path: Path, ring: KeyRing, *, is_new: bool, wrap: Wrap = bytes.hex) -> None:
-    """Readable by its owner only; never replaces an existing file."""
+    """Write a key file that only its owner can read; never replaces an existing file."""
     text = format_keys(ring, wrap)
     beside = path.with_name(path.name + ".tmp")
     try:

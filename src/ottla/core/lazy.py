@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used, in code that mypy checks as if they were imported already."""
+"""Modules that are imported when they are first used, in code that mypy checks as if they were imported directly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class LazyModule:
-    """Stands for a module until one of its names is used."""
+    """A placeholder for a module until one of its names is used."""
 
     __slots__ = ("_name",)
 
@@ -30,7 +30,7 @@ def importer_of_modules(package: str) -> Callable[[str], ModuleType]:
         try:
             return import_module(module)
         except ModuleNotFoundError as missing:
-            if missing.name != module:  # it is there, and imports something that is not
+            if missing.name != module:  # the module exists, but one of its imports does not
                 raise
             raise AttributeError(f"module {package!r} has no attribute {name!r}") from missing
 

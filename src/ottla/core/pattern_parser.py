@@ -17,7 +17,7 @@ _MOST_DIGITS: Final = 4
 _DEEPEST: Final = 100
 
 Ranges: TypeAlias = tuple[tuple[str, str], ...]
-"""Of code points, both ends included."""
+"""Ranges of code points, both ends included."""
 _ANY: Final[Ranges] = (("\0", "\U0010ffff"),)
 _DIGITS: Final[Ranges] = (("0", "9"),)
 _UPPER: Final[Ranges] = (("A", "Z"),)
@@ -51,7 +51,7 @@ def is_word(letter: str) -> bool:
 
 
 class InvalidPattern(ValueError):
-    """The message is a description without a full stop."""
+    """An invalid pattern; the message is a description without a full stop."""
 
 
 class Characters(NamedTuple):
@@ -200,7 +200,7 @@ class _Parser:
         return node
 
     def _flags_alone(self) -> bool:
-        """After "(?": whether these are flags for the rest, not the start of a group."""
+        """After "(?": whether these are flags for the rest of the group, and not the start of a new group."""
         if self._take("P<") or self._take("<"):
             end = self._text.find(">", self._at)
             if end < 0 or not self._text[self._at : end].isidentifier():
@@ -310,7 +310,7 @@ def _shorthand(letter: str) -> Ranges | None:
 
 
 def _merged(ranges: list[tuple[str, str]]) -> Ranges:
-    """Sorted, without overlaps."""
+    """The ranges, sorted and without overlaps."""
     merged: list[tuple[str, str]] = []
     for first, last in sorted(set(ranges)):
         if merged and first <= merged[-1][1]:

@@ -40,7 +40,9 @@ _DEAD: Final = -1
 
 
 class Pattern:
-    """A compiled expression. Each NFA state accepts one of some characters, or leads to others without one."""
+    """A compiled expression. Each NFA state either accepts one of some characters, or leads to other states without
+    one.
+    """
 
     def __init__(self, text: str) -> None:
         """Raises InvalidPattern."""
@@ -54,11 +56,11 @@ class Pattern:
         self._sets = tuple(dict.fromkeys(self._accepting.values()))
         self._work_left = MOST_WORK
         self._kinds: dict[str, int] = {}
-        """Characters that no NFA state distinguishes are of one kind."""
+        """The class of each character: characters that no NFA state distinguishes have the same one."""
         self._kind_numbers: dict[tuple[bool, bytes], int] = {}
         self._kind_words: list[bool] = []
         self._passing: list[frozenset[int]] = []
-        """By kind: the NFA states that accept it."""
+        """The NFA states that accept a character, by its class."""
         self._states: list[tuple[bytes, bool | None]] = []
         self._state_numbers: dict[tuple[bytes, bool | None], int] = {}
         self._steps: dict[tuple[int, int], int] = {}
@@ -114,8 +116,9 @@ class Pattern:
         return number
 
     def _reached(self, places: bytes, before: bool | None, after: bool | None) -> set[int]:  # noqa: FBT001
-        """The epsilon closure; `before` and `after`: whether the adjacent characters
-        are word characters, None at the start or end of the text."""
+        """The epsilon closure. `before` and `after` are whether the adjacent characters are word characters, None at
+        the start or end of the text.
+        """
         waiting = list(array("H", places))
         reached = set(waiting)
         visited = 0

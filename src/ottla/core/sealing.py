@@ -59,7 +59,7 @@ class Sealer:
         self.use(ring)
 
     def use(self, ring: KeyRing, newest: int | None = None) -> None:
-        """Replace the ring, and encrypt with its newest key, or with another one of it."""
+        """Replace the ring, and encrypt with its newest key, or with the given one."""
         self.ring = ring
         self.newest = ring.newest if newest is None else newest
         self._begin_session()
@@ -70,13 +70,13 @@ class Sealer:
         self._session = name, self._derived(name), count()
 
     def seal(self, data: bytes | bytearray | memoryview, bound_to: bytes) -> bytes:
-        """Decrypts only with the same `bound_to`, which identifies its location."""
+        """Encrypt data. It can be decrypted only with the same `bound_to`, which identifies its location."""
         sealed = bytearray(len(data) + SEAL_BYTES)
         self.seal_into(memoryview(sealed), data, bound_to)
         return bytes(sealed)
 
     def seal_into(self, target: memoryview, data: bytes | bytearray | memoryview, bound_to: bytes) -> None:
-        """The same into a given buffer of exactly the right size."""
+        """Like `seal`, into a given buffer of exactly the right size."""
         name, aead, numbers = self._session
         number = next(numbers)
         if number >= _SEALED_PER_SESSION:

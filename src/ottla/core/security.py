@@ -20,11 +20,11 @@ class LoginFailed(Exception):
 
 
 class TooManyConnections(LoginFailed):
-    """The user is who it says, and is told why it cannot come in."""
+    """The user is authenticated, so the client is told why the connection is refused."""
 
 
 class PasswordExpired(LoginFailed):
-    """The password is right, but has expired. The message is for the client, too."""
+    """The password is correct, but has expired. The message is also sent to the client."""
 
 
 class ScramMechanism(IntEnum):

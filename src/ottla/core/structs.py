@@ -1,4 +1,4 @@
-"""Structs: values whose classes cost little to define, unlike dataclasses, whose methods are compiled at each start."""
+"""Structs: values whose classes are cheaper to define than dataclasses, whose methods are compiled at each start."""
 
 from __future__ import annotations
 

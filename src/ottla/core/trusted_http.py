@@ -1,4 +1,4 @@
-"""HTTP requests to services trusted with secrets or for keys: no plaintext, no redirects."""
+"""HTTP requests to services that receive secrets or provide keys: no plaintext, no redirects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        """A redirect would send a secret to another host, or trust its keys: an error."""
+        """Reject redirects: they could send a secret to another host, or trust its keys."""
 
 
 def opener(*handlers: BaseHandler) -> OpenerDirector:

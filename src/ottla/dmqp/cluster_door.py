@@ -1,8 +1,9 @@
 """The DMQP server of a cluster node: exposures are shared, and served by one node at a time.
 
-All shards of a topic are served by the leader of its first partition, since they share one counter. When that
-moves, they are bound and published again, once the previous node has answered what it received: until then it holds
-a claim in ZooKeeper, which ends with its session. Pushes and pops of partitions led by other nodes are sent there.
+All shards of a topic are served by the leader of its first partition, since they share one counter. When the leader
+changes, they are bound and published again, once the previous node has answered all received requests: until then it
+holds a claim in ZooKeeper, which ends with its session. Pushes and pops of partitions led by other nodes are sent
+there.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ class ClusterDoor(DmqpDoor):
 
     @staticmethod
     def _wish(shared: Shared, state: TopicState) -> object:
-        """What is served, and in which epoch: another broker may have served it between two of them."""
+        """The topics to serve, with their epochs: another broker may have served a topic between two epochs."""
         _, epoch = state.partitions[0].leader
         return shared.wish, len(state.partitions), epoch
 
@@ -225,11 +226,13 @@ class ClusterDoor(DmqpDoor):
         _logger.info("serving topic %s over DMQP at %s", name, ", ".join(endpoints))
 
     async def _claim(self, name: str) -> None:
-        """The previous node may not know yet that it is not in charge any more: wait for its last push and pop."""
+        """Claim the topic. The previous node may not know yet that it no longer serves it: wait for its last push and
+        pop.
+        """
         for _ in range(_CLAIM_TRIES):
             self._claimed.add(name)
             if await self._cluster.work(lambda: self._shards.claim(name, self._cluster.node_id)):
-                # A session that was lost meanwhile has taken it out again.
+                # A session that was lost meanwhile has removed the claim.
                 if name in self._claimed:
                     return
                 break
@@ -252,7 +255,7 @@ class ClusterDoor(DmqpDoor):
             await self._complain(self._cluster.work(lambda: self._shards.release(name, self._cluster.node_id)))
 
     async def _forget_deleted(self, name: str, shared: Shared) -> None:
-        """Its topic is deleted: the controller cleans up, since it has no leader."""
+        """Forget a deleted topic. It has no leader, so the controller cleans up."""
         if self._cluster.view.controller_id == self._cluster.node_id:
             await self._cluster.work(lambda: self._shards.remove(name, shared.endpoints, ()))
 
@@ -261,7 +264,7 @@ class ClusterDoor(DmqpDoor):
 
     @property
     def _host(self) -> str:
-        """The shards' addresses for clients: advertised, bound, or as they reach the broker."""
+        """The shards' host for clients: advertised, bound, or the one that clients used to reach the broker."""
         return self._config.advertised_host or self._reached(self._config.host)
 
     @property

@@ -1,4 +1,4 @@
-"""What can be set about DMQP."""
+"""Settings of DMQP."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _OPERATIONS: Final[dict[int, AclOperation]] = {
 }
 _AHEAD_FRAMES: Final = 256
 _AHEAD_BYTES: Final = 1 << 20
-"""Limit of pipelined bytes; beyond, the socket is not read until some of them are answered."""
+"""Limit of pipelined bytes; above it, the socket is not read until some of them are answered."""
 _TOGETHER: Final = 64
 """This many consecutive requests of one kind are served together."""
 _LEAST_PROGRESS_BYTES: Final = 1024
@@ -36,7 +36,7 @@ _DROPPED_BYTES: Final = 8 << 20
 
 
 class Service(Protocol):
-    """The interface of a connection to the server."""
+    """The server's interface for its connections."""
 
     stats: ShardStats
 
@@ -46,13 +46,13 @@ class Service(Protocol):
     def closed(self, connection: ShardConnection) -> None: ...
 
     def refused(self, connection: ShardConnection, reason: str) -> None:
-        """It is closed for this reason."""
+        """Handle that the connection is closed for this reason."""
 
     def failed(self, connection: ShardConnection, error: BaseException) -> None:
-        """A bug; the connection is closed."""
+        """Handle a bug; the connection is closed."""
 
     def holds(self, connection: ShardConnection, more: int) -> bool:
-        """This many more bytes are held for this client, or fewer; False if the total limit is exceeded."""
+        """Count this many more held bytes for this client, or fewer; returns False if the total limit is exceeded."""
 
 
 class ShardConnection(asyncio.Protocol):
@@ -62,7 +62,7 @@ class ShardConnection(asyncio.Protocol):
         self.shard = shard
         self.peer = "?"
         self.client: LocalClient | None = None
-        """Whose rights are checked, where those of single clients are."""
+        """The client whose permissions are checked, if clients are authorized individually."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._service = service
         self._frames = FrameParser()
@@ -72,7 +72,7 @@ class ShardConnection(asyncio.Protocol):
         self._waiting: Replies | None = None
         self._asked_ns = 0
         self._last_reply = b""
-        """Sent after everything before it; then the connection is closed."""
+        """Sent after everything before it; the connection is closed then."""
         self._is_finishing = False
         self._is_over = False
         self._dropped_bytes = 0
@@ -110,7 +110,7 @@ class ShardConnection(asyncio.Protocol):
         self._serve()
 
     def eof_received(self) -> bool:
-        """Earlier requests are still answered, if the client may be reading."""
+        """Handle the end of the client's data. Earlier requests are still answered, if the client may be reading."""
         self._is_finishing = True
         return self._transport.can_write_eof() and self._is_busy
 
@@ -132,7 +132,7 @@ class ShardConnection(asyncio.Protocol):
     # Serving
 
     def _serve(self) -> None:
-        """As far as possible now: one kind of request at a time, so that their order is kept."""
+        """Serve as far as possible without waiting: one kind of request at a time, to keep their order."""
         while self._backlog and self._waiting is None and not self._is_writing_paused and not self._is_over:
             method = self._backlog[0].method
             run = self._backlog[:1]
@@ -231,7 +231,7 @@ class ShardConnection(asyncio.Protocol):
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """What the client's certificate says; empty without one."""
+        """The contents of the client's certificate; empty without one."""
         return self._transport.get_extra_info("peercert") or {}
 
     @property
@@ -239,7 +239,7 @@ class ShardConnection(asyncio.Protocol):
         return self._waiting is not None or bool(self._backlog)
 
     def is_late(self, now_s: float, timeout_s: float) -> bool:
-        """Idle for too long, as far as the calls of this method can tell."""
+        """Whether it has been idle for too long, as far as calls of this method can tell."""
         unsent = self._transport.get_write_buffer_size()
         is_stalled = unsent > 0 or (self._frames.pending_bytes > 0 and not self._is_reading_paused)
         # One byte now and then would keep it alive forever.

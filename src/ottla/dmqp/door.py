@@ -60,7 +60,7 @@ class DmqpDoor:
                 if topic.exposure.topic in self._broker.topics.by_name:
                     topic.note_sequence()
             if topics:
-                # It is restored from the logs at the next start.
+                # The counter is restored from the logs at the next start.
                 with suppress(StorageError):
                     await self._write()
             self._topics.clear()

@@ -43,4 +43,4 @@ class NotReached(DmqpError):
 
 
 class Refused(DmqpError):
-    """With the broker's message."""
+    """Any other error, with the broker's message."""

@@ -19,15 +19,15 @@ EXPOSURES_FILE: Final = "dmqp.json"
 class Exposure(msgspec.Struct, kw_only=True):
     topic: str
     topic_id: str
-    """A topic re-created under the name is not exposed."""
+    """The topic's id: a topic re-created under the same name is not exposed."""
     ports: list[int]
-    """Of each shard."""
+    """The port of each shard."""
     principal: str = ANONYMOUS
-    """The user who exposed it, as whom requests are executed."""
+    """The principal that exposed the topic; requests are authorized as this principal."""
     next_sequence: int = 0
-    """The next sequence id is at least this …"""
+    """The minimum of the next sequence id …"""
     ends: list[int] = []
-    """… and no record before these offsets of the shards has one as high."""
+    """… and offsets of the shards before which no record has a sequence id that high."""
 
 
 class ExposuresFile:

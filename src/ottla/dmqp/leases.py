@@ -1,4 +1,4 @@
-"""Which consumer reads which shards of a topic. Time is an argument; leases expire unless renewed."""
+"""The assignment of a topic's shards to consumers. Time is an argument; leases expire unless renewed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class TooManyConsumers(ApiError):
 
 
 class Leases:
-    """Of one topic."""
+    """The leases of one topic."""
 
     def __init__(self, lease_ms: int) -> None:
         self._lease_ms = lease_ms
         self._until_ms: dict[str, int] = {}
 
     def register(self, consumer: str, shards: int, now_ms: int) -> tuple[int, ...]:
-        """The shards of this consumer; repeating it renews its lease."""
+        """The shards of this consumer; a repeated call renews its lease."""
         self._expire(now_ms)
         if consumer not in self._until_ms and len(self._until_ms) >= shards:
             raise TooManyConsumers(f"{len(self._until_ms)} consumers are registered for {shards} shards")
@@ -30,7 +30,7 @@ class Leases:
         self._until_ms.pop(consumer, None)
 
     def shares(self, shards: int, now_ms: int) -> dict[str, tuple[int, ...]]:
-        """Every shard to one consumer, balanced."""
+        """Assign every shard to one consumer, balanced."""
         self._expire(now_ms)
         consumers = sorted(self._until_ms)
         return {name: tuple(range(first, shards, len(consumers))) for first, name in enumerate(consumers)}

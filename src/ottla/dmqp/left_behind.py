@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _LONGEST_TEXT: Final = 4000
 _MOST_MESSAGES: Final = 100_000
-"""When each of them is due is kept in memory."""
+"""The maximum number of skipped messages: the due time of each is kept in memory."""
 
 
 class LeftBehind:
@@ -38,7 +38,7 @@ class LeftBehind:
         return hash(self._stretches)
 
     def with_next(self, offset: int) -> LeftBehind | None:
-        """With one behind all others; None if there is no space for it."""
+        """Add a message behind all others; returns None if there is no space for it."""
         if sum(last - first + 1 for first, last in self._stretches) >= _MOST_MESSAGES:
             return None
         *before, last = self._stretches or [(offset, offset - 1)]
@@ -57,7 +57,7 @@ class LeftBehind:
         return LeftBehind(pieces)
 
     def since(self, start: int) -> LeftBehind:
-        """Without messages below the log start."""
+        """Drop messages below the log start offset."""
         return LeftBehind((max(first, start), last) for first, last in self._stretches if last >= start)
 
     def until(self, end: int) -> LeftBehind:
@@ -73,7 +73,7 @@ class LeftBehind:
 
 
 def parse(text: str) -> tuple[int, LeftBehind]:
-    """Sequence and messages. The offset may have been set by a group tool, without either."""
+    """Parse the sequence and the messages. If a group tool has set the offset, both are missing."""
     sequence, _, rest = text.partition(" ")
     if not (sequence.isascii() and sequence.isdigit()):
         return 0, LeftBehind()

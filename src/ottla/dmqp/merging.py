@@ -22,15 +22,15 @@ class Heads:
         self._known: dict[int, int] = {}
 
     def forget(self, shard: int) -> None:
-        """Its head has been popped."""
+        """Forget the head, which was popped."""
         self._known.pop(shard, None)
 
     def lowest(self, shards: Collection[int], peek: Callable[[Iterable[int]], Mapping[int, int]]) -> int | None:
-        """The shard to pop from; None if all are empty. `peek` returns the heads of the others."""
+        """The shard to pop from; None if all are empty. `peek` returns the heads of shards."""
         had = set(self._known)
         self._look([shard for shard in shards if shard not in self._known], peek)
         if set(self._known) - had and len(self._known) < len(shards):
-            # A head was found beside empty shards, which may have received messages before that.
+            # A head was found while other shards were empty; they may have received earlier messages before that.
             self._look([shard for shard in shards if shard not in self._known], peek)
         found: int | None = None
         for shard in sorted(self._known):
@@ -47,5 +47,5 @@ class Heads:
 
 
 def is_before(one: int, other: int) -> bool:
-    """Sequence ids have 32 bits and wrap around (as in RFC 1982)."""
+    """Compare sequence ids, which have 32 bits and wrap around (as in RFC 1982)."""
     return 0 < (other - one) % _WHOLE < _HALF

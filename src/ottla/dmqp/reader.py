@@ -33,7 +33,7 @@ class Reader:
         self.rewind(cursor)
 
     def rewind(self, cursor: Cursor) -> None:
-        """Undo the pops since then."""
+        """Undo the pops since that position."""
         self.cursor = cursor
         self._read_until = cursor.offset
         self._pieces: Iterator[Piece] = iter(())
@@ -42,14 +42,14 @@ class Reader:
         """When each skipped message is due, earliest first; None until looked up."""
 
     async def head(self) -> Entry | None:
-        """Peek at the next message."""
+        """The next message, without popping it."""
         start = self._log.start
         now_ms = self._log.now_ms()
         record = await self._due(start, now_ms) or await self._next(start, now_ms)
         if record is None:
             return None
         sequence = sequence_of(record)
-        # A message of a Kafka client has no number; it comes right after the message before it.
+        # A message of a Kafka client has no sequence id; it follows the message before it.
         return Entry(record.offset, self.cursor.sequence if sequence is None else sequence, record.value or b"")
 
     def take(self, entry: Entry) -> None:
@@ -118,7 +118,7 @@ class Reader:
                 return None
 
     def _leave_behind(self, offset: int, due: int) -> bool:
-        """Whether it could be skipped: space is limited, beyond that all have to wait."""
+        """Skip a delayed message. Returns False if there is no space for more: then all messages have to wait."""
         grown = self.cursor.left_behind.with_next(offset)
         if grown is None or self._dues is None:
             return False
@@ -128,7 +128,7 @@ class Reader:
         return True
 
     async def _read_on(self, start: int) -> bool:
-        """Whether there is more."""
+        """Read further records. Returns whether there are more."""
         piece = next(self._pieces, None)
         if piece is None:
             self._read_until = max(self._read_until, start)

@@ -1,4 +1,4 @@
-"""The HTTP requests of a DMQP client: topics, their shards, and the consumer's own."""
+"""The HTTP requests of a DMQP client: topics, their shards, and the shards of this consumer."""
 
 from __future__ import annotations
 

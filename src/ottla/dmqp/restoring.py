@@ -16,7 +16,8 @@ _LONGEST_STEP: Final = 4096
 
 
 async def highest_sequence(log: ShardLog, floor: int) -> int | None:
-    """Of the messages from offset `floor` on. They ascend within a shard, so the last one counts.
+    """The highest sequence id of the messages from offset `floor` on. Sequence ids ascend within a shard, so it is the
+    last one.
 
     Searched backwards: it is the last record, unless Kafka clients also write to the topic.
     """

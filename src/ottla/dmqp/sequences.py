@@ -39,7 +39,7 @@ class Counter:
             self.next = first
 
     def pass_over(self, sequence: int) -> None:
-        """This one is in use."""
+        """Skip a number that is in use."""
         self.next = max(self.next, sequence + 1)
 
 
@@ -48,7 +48,7 @@ def header_of(sequence: int) -> tuple[tuple[str, bytes], ...]:
 
 
 def sequence_of(record: Record) -> int | None:
-    """None for messages that were not pushed over DMQP."""
+    """The sequence id of a message; None if it was not pushed over DMQP."""
     for name, value in record.headers:
         if name == SEQUENCE_HEADER and value is not None and len(value) == _NUMBER.size:
             number: int = _NUMBER.unpack(value)[0]

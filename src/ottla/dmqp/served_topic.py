@@ -80,7 +80,7 @@ class ServedTopic:
         self.note_sequence()
 
     def note_sequence(self) -> None:
-        """What need not be searched again. Not while pushes are in progress."""
+        """Store the sequence id, so that older records need not be searched again. Not while pushes are in progress."""
         self.exposure.next_sequence = self._counter.next
         self.exposure.ends = [log.end for log in self._logs]
 

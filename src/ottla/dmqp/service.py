@@ -59,7 +59,7 @@ class DoorService:
             self._sweeper.cancel()
 
     def drain(self, shard: Shard) -> list[ShardConnection]:
-        """Let its connections answer received requests; returns the remaining ones."""
+        """Let the connections answer received requests; returns the remaining connections."""
         mine = [connection for connection in self.connections if connection.shard is shard]
         for connection in mine:
             connection.finish()
@@ -105,7 +105,7 @@ class DoorService:
         return False
 
     def _is_news(self, connection: ShardConnection, reason: str) -> bool:
-        """Whether it is the first of its kind from this address: a flood must not fill the disk."""
+        """Whether the event is the first of its kind from this address: a flood must not fill the disk."""
         kind = connection.peer, reason
         if kind in self._reported:
             return False

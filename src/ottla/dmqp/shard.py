@@ -1,7 +1,7 @@
 """One shard as served over DMQP. Requests made during an append or commit share the next one.
 
-POP removes a message permanently: the cursor is committed before the reply is sent, so it is not delivered again, and
-if the reply is lost the message is too.
+POP removes a message permanently: the cursor is committed before the reply is sent, so the message is not delivered
+again. If the reply is lost, so is the message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_APPENDED: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Errors after which nothing is in the log, regardless of the leader.
+"""Errors after which the records are not in the log, whichever node leads.
 
 Not NOT_LEADER_OR_FOLLOWER: a leader also answers it if it lost its leadership while it waited for the ISR.
 """
@@ -140,7 +140,7 @@ class Shard:
                 return [reply(Status.OK, entry.sequence)] * asked.how_many
             self._reader.take(entry)
             if len(entry.payload) > MAX_PAYLOAD_BYTES:
-                # It stays in the log for Kafka clients; here it would block all others.
+                # The record stays in the log for Kafka clients; here it would block all others.
                 replies.append(reply(Status.EMSGSIZE, entry.sequence))
             else:
                 replies.append(reply(Status.OK, entry.sequence, entry.payload))
@@ -148,7 +148,7 @@ class Shard:
         return replies
 
     async def _commit(self) -> bool:
-        """Whether the pops are committed; if not, the messages are available again."""
+        """Commit the pops. Returns whether that succeeded; if not, the messages are available again."""
         cursor = self._reader.cursor
         if cursor == self._committed:
             return True
@@ -220,7 +220,7 @@ class _PushBatch:
 
 @contextmanager
 def _telling(waiting: Sequence[Replies]) -> Iterator[None]:
-    """A bug is raised to the waiting requests, and closes their connections."""
+    """Raises a bug to the waiting requests, which closes their connections."""
     try:
         yield
     except Exception as bug:  # noqa: BLE001 - raised again where it is awaited

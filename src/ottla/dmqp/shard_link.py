@@ -54,7 +54,7 @@ class ShardLink:
             self._socket = None
 
     def connect(self) -> None:
-        """Ensure a connection to a live server, as far as can be told."""
+        """Ensure a connection to a live server, as far as that can be detected."""
         if self._socket is not None and self._is_stale(self._socket):
             self.close()
         if self._socket is None:
@@ -98,7 +98,7 @@ class ShardLink:
 def _is_readable(connected: socket.socket) -> bool:
     if not hasattr(select, "poll"):
         return bool(select.select([connected], [], [], 0)[0])
-    # Unlike `select`, it supports descriptors above 1023.
+    # Unlike `select`, poll supports descriptors above 1023.
     poll = select.poll()
     poll.register(connected, select.POLLIN)
     return bool(poll.poll(0))

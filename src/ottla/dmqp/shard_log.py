@@ -36,11 +36,11 @@ _READ_BYTES: Final = 128 * 1024
 
 class Cursor(NamedTuple):
     offset: int
-    """Of the first message that had no turn yet."""
+    """The offset of the first message that was neither popped nor skipped."""
     sequence: int
-    """Of the message before it."""
+    """The sequence id of the message before it."""
     left_behind: LeftBehind = LeftBehind()
-    """Skipped delayed messages before it."""
+    """The skipped delayed messages before it."""
 
 
 class ShardLog:
@@ -50,14 +50,14 @@ class ShardLog:
         self._broker = broker
         self._seen = Bounds(0, 0)
         _, self.epoch = broker.topics.partition(topic, 0).leader
-        """In which this broker is in charge of the topic's shards: it leads the first partition."""
+        """The leader epoch of the first partition in which this broker serves the topic's shards."""
         self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0), principal)
 
     async def settle(self) -> None:
-        """Look at the log before this broker serves it.
+        """Check the log before this broker serves the shard.
 
-        Raises LeaderNotAvailable: without a leader the end is unknown, and the cursor must not be set back to it; and a
-        push whose record is not committed yet has a sequence id that must not be given again.
+        Raises LeaderNotAvailable: without a leader the end is unknown, and the cursor must not be reset to it; and an
+        uncommitted push has a sequence id that must not be assigned again.
         """
         partition = self._broker.topics.partition(self.topic, self.shard)
         end = 0
@@ -70,7 +70,7 @@ class ShardLog:
             raise LeaderNotAvailable(f"{partition.at}: offset {end - 1} is not committed yet")
 
     async def look(self) -> None:
-        """Start and end of the log: for a remote leader, `start` and `end` are as of then."""
+        """Load start and end of the log. If another node leads, `start` and `end` are as of that time."""
         partition = self._broker.topics.partition(self.topic, self.shard)
         [self._seen] = (await bounds(self._broker, [partition])).values()
 
@@ -91,7 +91,7 @@ class ShardLog:
         return self._seen.end
 
     def _check_in_charge(self) -> None:
-        """In a cluster one node serves the shards of a topic, while its lease lasts."""
+        """Check that this node still serves the topic's shards: in a cluster one node does, while its lease lasts."""
         first = self._broker.topics.partition(self.topic, 0)
         first.check_leads()
         _, epoch = first.leader
@@ -104,7 +104,7 @@ class ShardLog:
 
     @property
     def log_end(self) -> int | None:
-        """The log end offset, replicated and synced or not; None if another node leads the partition."""
+        """The log end offset, including uncommitted records; None if another node leads the partition."""
         if not self._is_led_here:
             return None
         return self._broker.topics.partition(self.topic, self.shard).log.next_offset
@@ -113,7 +113,9 @@ class ShardLog:
         return self._broker.clock.now_ms()
 
     async def append(self, batch: bytearray) -> None:
-        """On the full ISR, and durable according to the topic's flush policy, when this returns."""
+        """Append records; when this returns, the full ISR has them, and they are durable according to the topic's flush
+        policy.
+        """
         self._check_in_charge()
         data = TopicProduceData(
             name=self.topic, partition_data=(PartitionProduceData(index=self.shard, records=memoryview(batch)),)
@@ -125,7 +127,7 @@ class ShardLog:
         try:
             self._check_in_charge()
         except NotLeaderOrFollower as lost:
-            # Another broker may have given out the same sequence numbers by then; and it may be in the log.
+            # Another broker may have assigned the same sequence ids by then, and the records may be in the log.
             raise RequestTimedOut(str(lost)) from lost
 
     async def read(self, offset: int, isolation_level: int = READ_COMMITTED) -> Iterator[Piece]:
@@ -155,7 +157,7 @@ class ShardLog:
         return Cursor(min(part.committed_offset, self.end), sequence, left_behind.until(self.end))
 
     async def take_over(self) -> Cursor:
-        """The cursor, which no broker that was in charge before sets any more."""
+        """Load the cursor and fence brokers that served the shard before."""
         cursor = await self.cursor()
         if self.epoch != NO_EPOCH:
             await self.commit(cursor)

@@ -19,14 +19,14 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: list[str] = []
     """`host:port` of each shard."""
     http: str = ""
-    """Where its consumers register."""
+    """The HTTP address where its consumers register."""
 
     @property
     def wish(self) -> tuple[str, tuple[int, ...], str]:
         return self.topic_id, tuple(self.ports), self.principal
 
     def described(self, topic: str) -> Exposed:
-        """As reported by a node that does not serve it, and does not know the consumers."""
+        """The description by a node that does not serve the topic, and does not know its consumers."""
         places = []
         for shard, endpoint in enumerate(self.endpoints):
             host, _, port = endpoint.rpartition(":")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Caller(Struct, frozen=True):
-    """The sender of a request, its token, and its version."""
+    """The sender of a request, with its token and the request's version."""
 
     token: Token
     version: int
@@ -61,17 +61,17 @@ class PersistRecords(Struct, frozen=True):
     group_id: str
     records: tuple[Record, ...]
     replaced: tuple[Record, ...] = ()
-    """The previous value of each key, in the same order: restored if the append fails."""
+    """The previous value of each key, in the same order, which is restored if the append fails."""
     becomes: Group | None = None
-    """The group after they are appended, if it changes its type."""
+    """The group after the records are appended, if its type changes."""
     classic: Persist | None = None
-    """The record of the classic group that it was, or becomes."""
+    """The record of the classic group that is replaced, or created."""
     is_end: bool = False
-    """Whether only offsets are left of the group."""
+    """Whether only the group's offsets are left."""
 
 
 class AnswerHeartbeat(Struct, frozen=True):
-    """To a member of a consumer group."""
+    """The response to a member of a consumer group."""
 
     token: Token
     response: ConsumerGroupHeartbeatResponse
@@ -93,7 +93,7 @@ class AnswerLeave(Struct, frozen=True):
 
 
 class MemberExpired(Struct, frozen=True):
-    """For the log only: a member timed out."""
+    """A member timed out; only logged."""
 
     group_id: str
     member_id: str
@@ -101,7 +101,7 @@ class MemberExpired(Struct, frozen=True):
 
 
 class LimitReached(Struct, frozen=True):
-    """For the log only: a request was rejected because of its size."""
+    """A request was rejected because of its size; only logged."""
 
     group_id: str
     message: str
@@ -158,5 +158,5 @@ _AFTER_FAILED_APPEND: Final[Mapping[ErrorCode, ErrorCode]] = {
 
 
 def error_after_failed_append(error: ErrorCode) -> ErrorCode:
-    """The error responses if a record of the group could not be appended."""
+    """The error responses for a record of the group that could not be appended."""
     return _AFTER_FAILED_APPEND.get(error, error)

@@ -87,12 +87,12 @@ class ClassicGroup:
 
     @property
     def is_stored(self) -> bool:
-        """Whether it has records."""
+        """Whether the group has records in the log."""
         return self.generation > 0
 
     @property
     def is_unused(self) -> bool:
-        """Whether it has nothing but offsets."""
+        """Whether the group has nothing but offsets."""
         return self.state is State.EMPTY and not self.members.pending
 
     @property
@@ -152,7 +152,7 @@ class ClassicGroup:
         return ErrorCode.REBALANCE_IN_PROGRESS if is_preparing else ErrorCode.NONE
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
-        """Members leave, or an administrator removes them by their instance ids."""
+        """Remove members that leave, or that an administrator removes by their instance ids."""
         is_of_many = caller.version >= _FIRST_LEAVE_OF_MANY
         leaving = request.members if is_of_many else (MemberIdentity(member_id=request.member_id),)
         size = len(self.members)
@@ -189,7 +189,7 @@ class ClassicGroup:
         return ErrorCode.REBALANCE_IN_PROGRESS if is_completing else ErrorCode.NONE
 
     def check_commit_of(self, _member_id: str, _generation: int, _topic_id: bytes, _index: int) -> ErrorCode:
-        """A committer may commit any partition."""
+        """Any partition may be committed."""
         return ErrorCode.NONE
 
     def check_fetch(self, _member_id: str | None, _generation: int) -> ErrorCode:
@@ -197,7 +197,9 @@ class ClassicGroup:
         return ErrorCode.NONE
 
     def check_commit_in_transaction(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """The same for a transactional commit. Before TxnOffsetCommit 3 it had no member id."""
+        """Whether the sender may commit offsets in a transaction. Before TxnOffsetCommit version 3 there was no member
+        id.
+        """
         if self.state is State.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation < 0 and (self.state is State.EMPTY or (not member_id and instance_id is None)):
@@ -206,12 +208,12 @@ class ClassicGroup:
         return member if isinstance(member, ErrorCode) else ErrorCode.NONE
 
     def note_commit(self, member_id: str, now_ms: int) -> None:
-        """A commit counts as a heartbeat."""
+        """Record a commit, which counts as a heartbeat."""
         if (member := self.members.get(member_id)) is not None:
             self.keep_alive(member, now_ms)
 
     def forget(self, token: Token, now_ms: int) -> list[Action]:
-        """The connection of a pending request is gone, and possibly its member.
+        """Handle the lost connection of a pending request. Its member may be gone as well.
 
         The member stays in the next generation, so that the others need not wait for it; but its session
         timeout runs. A member that never got its id cannot come back and is removed at once.
@@ -221,7 +223,7 @@ class ClassicGroup:
             return []
         member.join_token = member.sync_token = None
         if not member.knows_its_id and not member.is_static:
-            # It had joined, so no other member was waiting for it.
+            # The member had joined, so no other member was waiting for it.
             return self.remove(member)
         self.keep_alive(member, now_ms)
         return []
@@ -246,7 +248,7 @@ class ClassicGroup:
         return Persist(self.group_id, group_value(self))
 
     def deletion(self) -> Persist:
-        """Its tombstone."""
+        """The tombstone of the group."""
         return Persist(self.group_id, None)
 
     def rebalance(self, now_ms: int) -> list[Action]:
@@ -259,14 +261,14 @@ class ClassicGroup:
         return [action for member_id in silent for action in self._end(member_id, now_ms)]
 
     def persist_failed(self, failed: Persist, now_ms: int) -> list[Action]:
-        """This could not be appended. The caller has already failed the pending requests."""
+        """Handle a failed append. The caller has already failed the pending requests."""
         is_current = failed.value is not None and failed.value.generation == self.generation
         if is_current and self.state is State.STABLE:
             return rebalance.forget_assignment(self, now_ms)
         return []
 
     def die(self, error: ErrorCode) -> list[Action]:
-        """The group is deleted, or has another coordinator now."""
+        """Fail pending requests: the group is deleted, or has another coordinator now."""
         self.state = State.DEAD
         self.deadlines.clear()
         return self.call_off(error)
@@ -300,11 +302,11 @@ class ClassicGroup:
         self.members.remove(member)
         self.deadlines.cancel(member.id)
         self.note_sync(member.id)
-        # Without its member id a live client rejoins as a new member.
+        # The response has no member id, so that a live client rejoins as a new member.
         return self.release(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
 
     def forget_pending(self, member_id: str) -> None:
-        """An id was assigned, and will not be used."""
+        """Forget a member id that was assigned, but will not be used."""
         self.members.pending.discard(member_id)
         self.deadlines.cancel(member_id)
 

@@ -1,4 +1,4 @@
-"""The record of a classic group in `__consumer_offsets`: from a group, and back."""
+"""Conversion of a classic group to its record in `__consumer_offsets` and back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def group_value(group: ClassicGroup) -> GroupMetadataValue:
 
 
 def restore(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    """Bring a new group into the state that was last written; sessions do not run before `start`."""
+    """Restore a new group to the state that was last written; sessions do not run before `start`."""
     group.state = State.STABLE if value.members else State.EMPTY
     group.state_since_ms = None if value.current_state_timestamp == -1 else value.current_state_timestamp
     group.generation = value.generation

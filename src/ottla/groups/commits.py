@@ -77,7 +77,7 @@ class Commits:
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, topic_ids: Mapping[str, bytes], now_ms: int
     ) -> tuple[TxnOffsetCommitResponse, list[Action]]:
-        """The same for transactional offsets, which take effect when the transaction is committed."""
+        """Like `commit`, for transactional offsets, which take effect when the transaction is committed."""
         refusal = self._check_commit_in_transaction(request)
         notes: list[Action] = []
         if refusal is ErrorCode.NONE:
@@ -178,11 +178,11 @@ class Commits:
         return stale or self._check_metadata(part.committed_metadata)
 
     def _check_cursor(self, group_id: str, at: TopicPartition, epoch: int) -> ErrorCode:
-        """A broker that was in charge of the cursor before another one may not set it back, however late it comes."""
+        """Fence cursor commits by leader epoch: a previous owner of the cursor must not reset it with a late commit."""
         if epoch < 0 or not is_cursor(group_id):
             return ErrorCode.NONE
         known = self._table.offsets(group_id).get(at.topic, at.partition)
-        # What is under way to the log counts, too.
+        # Commits that are being appended to the log count as well.
         newest = max(-1 if known is None else known.leader_epoch, self._cursor_epochs.get((group_id, at), -1))
         if epoch < newest:
             return ErrorCode.FENCED_LEADER_EPOCH

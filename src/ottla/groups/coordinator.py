@@ -123,7 +123,7 @@ class Coordinator:
         return actions
 
     def forget(self, group_id: str, token: Token, now_ms: int) -> list[Action]:
-        """The connection of a pending request is gone."""
+        """Handle the lost connection of a pending request."""
         group = self.table.get(group_id)
         if group is None:
             return []
@@ -132,7 +132,7 @@ class Coordinator:
         return actions
 
     def append_failed(self, failed: Written, now_ms: int) -> list[Action]:
-        """This is not in the log."""
+        """Handle records that were not appended to the log."""
         group = self.table.get(failed.group_id)
         if isinstance(failed, PersistRecords) and group is not None and not isinstance(group, ClassicGroup):
             group.take_back(failed, now_ms)
@@ -140,7 +140,7 @@ class Coordinator:
         return self.persist_failed(failed, now_ms)
 
     def persist_failed(self, failed: Written, now_ms: int) -> list[Action]:
-        """This may be lost."""
+        """Handle appended records that may be lost."""
         group = self.table.get(failed.group_id)
         if not isinstance(group, ClassicGroup) or not isinstance(failed, Persist):
             return []
@@ -191,7 +191,7 @@ class Coordinator:
 
 
 def _nobody_leaves(request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
-    """The group does not exist, so neither do its members."""
+    """The response for members of a group that does not exist."""
     if version < _FIRST_LEAVE_OF_MANY:
         return LeaveGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     unknown = (

@@ -9,9 +9,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 class Phase(Enum):
     JOIN = "join"
-    """Members may join the next generation until then."""
+    """The end of the time in which members may join the next generation."""
     SYNC = "sync"
-    """Every member must have sent SyncGroup by then."""
+    """The time by which every member must have sent SyncGroup."""
 
 
 Key: TypeAlias = Phase | str
@@ -24,7 +24,7 @@ K = TypeVar("K", bound=Hashable)
 class Deadlines(Generic[K]):
     """At most one deadline per key.
 
-    Every deadline is after the time it was set, so handling all that are due terminates.
+    Every deadline is later than the time at which it was set, so processing all due deadlines terminates.
     """
 
     __slots__ = ("_at_ms",)

@@ -20,7 +20,7 @@ _FIRST_WITH_SKIPPED_ASSIGNMENT: Final = 9
 
 
 class Join:
-    """One JoinGroup request for its group."""
+    """Applies one JoinGroup request to its group."""
 
     def __init__(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> None:
         self._group = group
@@ -51,7 +51,9 @@ class Join:
     # ── Whether it may join ──────────────────────────────────────────────────────────────────────────────────
 
     def _has_room(self) -> bool:
-        """Members are not rejected, except the last to rejoin a group whose size limit was lowered."""
+        """Whether there is room for the member. Members are not rejected, except the last to rejoin a group whose size
+        limit was lowered.
+        """
         members, max_size = self._group.members, self._group.config.max_size
         known = members.get(self._request.member_id) or members.static(self._request.group_instance_id)
         match self._group.state:
@@ -131,12 +133,12 @@ class Join:
             return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID)
         if self._has_news(member):
             return self._update(member) + begin_or_finish(group, self._now_ms)
-        # It may have missed the response to its first attempt.
+        # The member may have missed the response to its first attempt.
         group.keep_alive(member, self._now_ms)
         return [AnswerJoin(self._caller.token, joined(group, member))]
 
     def _has_news(self, member: Member) -> bool:
-        """Whether this join is for the next generation, not a retry for the current one."""
+        """Whether this join is for the next generation, and not a retry for the current one."""
         match self._group.state:
             case State.COMPLETING_REBALANCE:
                 return member.protocols != self._request.protocols
@@ -148,7 +150,7 @@ class Join:
                 return True
 
     def _update(self, member: Member) -> list[Action]:
-        # Of two requests of one member the later counts.
+        # Of two requests of the same member, the later one counts.
         actions = self._group.release(member, ErrorCode.REBALANCE_IN_PROGRESS, member.id)
         self._group.members.change_protocols(member, self._request.protocols)
         member.session_timeout_ms = self._request.session_timeout_ms
@@ -160,7 +162,7 @@ class Join:
     # ── Restarted static members ─────────────────────────────────────────────────────────────────────────────
 
     def _replace(self, old: Member, new_id: str) -> list[Action]:
-        """Another client now has this instance id; the previous one is fenced."""
+        """Replace the client with this instance id; the previous one is fenced."""
         group, now_ms = self._group, self._now_ms
         old_leader_id = group.members.leader_id
         actions = group.release(old, ErrorCode.FENCED_INSTANCE_ID, old.id)
@@ -176,13 +178,14 @@ class Join:
         return actions + begin_or_finish(group, now_ms)
 
     def _take_over(self, member: Member, old_leader_id: str | None) -> list[Action]:
-        """Only the member id changed: no rebalance, which is the purpose of static members (KIP-345)."""
+        """Replace only the member id, without a rebalance, which is the purpose of static members (KIP-345)."""
         group = self._group
         member.join_token, member.has_joined = None, False
         if self._caller.version >= _FIRST_WITH_SKIPPED_ASSIGNMENT:
             is_leader = group.members.leader_id == member.id
             response = joined(group, member, skip_assignment=is_leader)
         else:
-            # Told that it leads, an older client would assign, although no member waits for it (KIP-814).
+            # An older client that is told that it is the leader would assign, although no member waits for that
+            # (KIP-814).
             response = joined(group, member, leader_id=old_leader_id)
         return [group.persist(), AnswerJoin(self._caller.token, response)]

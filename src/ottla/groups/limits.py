@@ -51,7 +51,7 @@ class Limits:
         self._check_growth(request.group_id, request.member_id, request.instance_id, MEMBER_BYTES + brought)
 
     def check_share_heartbeat(self, request: ShareGroupHeartbeatRequest, client_id: str, held_bytes: int) -> None:
-        """`held_bytes`: the current memory of the member."""
+        """Check a heartbeat; `held_bytes` is the current memory of the member."""
         self._check_ids(request, client_id)
         if request.subscribed_topic_names is not None:
             brought = names_bytes(request.subscribed_topic_names)

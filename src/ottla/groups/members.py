@@ -25,14 +25,16 @@ class Member(Struct, kw_only=True, eq=False):
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: tuple[JoinGroupRequestProtocol, ...]
-    """In the member's order of preference."""
+    """The member's protocols, preferred ones first."""
     assignment: bytes = b""
     has_joined: bool = False
     """Whether it will be in the next generation. Stays set if its connection is lost while it waits."""
     join_token: Token | None = None
     sync_token: Token | None = None
     is_new: bool = False
-    """Whether it still waits for its first response. There are no heartbeats before that, so waiting proves nothing."""
+    """Whether it still waits for its first response. It sends no heartbeats before that, so waiting does not show that
+    it is alive.
+    """
     knows_its_id: bool = True
 
     @property
@@ -41,7 +43,7 @@ class Member(Struct, kw_only=True, eq=False):
 
     @property
     def is_excused(self) -> bool:
-        """Whether its session does not expire: it waits for our response."""
+        """Whether its session does not expire because it waits for a response."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
     @property
@@ -86,7 +88,7 @@ class Members:
         return None if group_instance_id is None else self._by_instance.get(group_instance_id)
 
     def waiting(self, token: Token) -> Member | None:
-        """The member of this request."""
+        """The member whose request has this token."""
         return next((member for member in self if token in (member.join_token, member.sync_token)), None)
 
     @property

@@ -1,6 +1,6 @@
 """The committed offsets of a group, and their expiry.
 
-The log comes first: nothing here changes until `apply` is called with what has been appended.
+The log comes first: offsets change here only when `apply` is called with appended records.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition
 
 CURSOR_PREFIX: Final = "__dmqp."
-"""Before the name of a topic: the group whose offsets say how far the topic is popped over DMQP."""
+"""The prefix of the group whose offsets are the DMQP pop position of a topic; the topic's name follows."""
 
 
 def is_cursor(group_id: str) -> bool:
-    """Whether its offsets never expire, and are fenced by the epoch of the broker that is in charge of them.
+    """Whether the group is a DMQP cursor, whose offsets never expire and are fenced by leader epoch.
 
-    A cursor that expired like the offset of another group would begin again at the first message.
+    If a cursor expired like other offsets, consumers would start again at the first message.
     """
     return group_id.startswith(CURSOR_PREFIX)
 
@@ -53,7 +53,7 @@ class GroupOffsets:
                 yield TopicPartition(topic, partition), value
 
     def get(self, topic: str, partition: int, topic_id: bytes = NO_UUID) -> OffsetCommitValue | None:
-        """The committed offset; not if it was for an earlier topic of that name."""
+        """The committed offset, unless it was committed for a deleted topic of the same name."""
         found = self._by_topic.get(topic, {}).get(partition)
         return None if found is None or is_of_another_topic(found, topic_id) else found
 
@@ -64,7 +64,7 @@ class GroupOffsets:
         return growth if known is None else growth - offset_bytes(at.topic, known.metadata)
 
     def apply(self, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
-        """Apply what has been appended."""
+        """Apply appended records."""
         for at, value in changes.items():
             self.held_bytes += self.growth_at(at, None if value is None else value.metadata)
             if value is not None:

@@ -21,7 +21,7 @@ NOTHING: Assigned = frozenset()
 
 
 class _OfTopic(Protocol):
-    """The common form of topic partitions in messages."""
+    """A topic with its partitions, as in many messages."""
 
     @property
     def topic_id(self) -> bytes: ...

@@ -24,7 +24,7 @@ class PendingOffsets:
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[int, dict[TopicPartition, tuple[int, OffsetCommitValue]]]] = {}
-        """By group and producer id, each with its sequence among all commits."""
+        """Pending offsets by group and producer id, each with its sequence number among all commits."""
         self._bytes: dict[str, int] = {}
         self._count = 0
 
@@ -46,7 +46,7 @@ class PendingOffsets:
         return {at for pending in self._by_group.get(group_id, {}).values() for at in pending}
 
     def overtaken(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """These partitions have a later commit."""
+        """Drop the pending offsets of partitions with a later commit."""
         if group_id in self._by_group:
             for at in partitions:
                 self._overtake(group_id, at, self._count + 1)
@@ -54,7 +54,7 @@ class PendingOffsets:
     def ended(
         self, producer_id: int, is_one_of_them: Callable[[str], bool], *, is_commit: bool
     ) -> Iterator[tuple[str, Values]]:
-        """The transaction has ended in the log of some groups; returns the offsets that take effect."""
+        """Handle the end of a transaction in the log of some groups; returns the offsets that take effect."""
         groups = [group for group, of in self._by_group.items() if producer_id in of and is_one_of_them(group)]
         for group_id in groups:
             pending = self._by_group[group_id].pop(producer_id)
@@ -67,7 +67,7 @@ class PendingOffsets:
 
     @property
     def groups(self) -> list[str]:
-        """The groups with pending offsets, which may have no others."""
+        """The groups with pending offsets, which may have no committed offsets."""
         return list(self._by_group)
 
     def forget(self, group_id: str) -> None:

@@ -51,7 +51,7 @@ def begin_or_finish(group: ClassicGroup, now_ms: int) -> list[Action]:
 
 
 def note_growth(group: ClassicGroup) -> None:
-    """A member was added: during the initial rebalance the delay is extended."""
+    """Handle an added member: during the initial rebalance, the delay is extended."""
     group.has_grown = group.is_first_rebalance and group.state is State.PREPARING_REBALANCE
 
 
@@ -61,7 +61,7 @@ def finish_if_all_joined(group: ClassicGroup, now_ms: int) -> list[Action]:
 
 
 def end_join_phase(group: ClassicGroup, now_ms: int) -> list[Action]:
-    """The join timeout has passed, unless the initial delay was extended."""
+    """End the join phase at its timeout, unless the initial delay was extended."""
     if group.is_first_rebalance and group.has_grown and now_ms < group.first_ends_ms:
         group.has_grown = False
         delay_ms = min(group.config.initial_rebalance_delay_ms, group.first_ends_ms - now_ms)
@@ -71,7 +71,7 @@ def end_join_phase(group: ClassicGroup, now_ms: int) -> list[Action]:
 
 
 def finish_joining(group: ClassicGroup, now_ms: int) -> list[Action]:
-    """Start the next generation with the joined members, and with static members even if they have not."""
+    """Start the next generation with the members that have joined, and with static members in any case."""
     group.is_first_rebalance = False
     group.deadlines.cancel(Phase.JOIN)
     actions: list[Action] = []
@@ -159,7 +159,7 @@ def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 
 
 def assign(group: ClassicGroup, assignments: Mapping[str, bytes], now_ms: int) -> list[Action]:
-    """The leader has assigned: answer all waiting members."""
+    """Distribute the leader's assignment: answer all waiting members."""
     group.move_to(State.STABLE, now_ms)
     for member in group.members:
         group.members.assign(member, assignments.get(member.id, b""))
@@ -181,7 +181,7 @@ def end_sync_phase(group: ClassicGroup, now_ms: int) -> list[Action]:
 
 
 def forget_assignment(group: ClassicGroup, now_ms: int) -> list[Action]:
-    """The assignment could not be stored: rebalance again."""
+    """Rebalance again after the assignment could not be stored."""
     for member in group.members:
         group.members.assign(member, b"")
     return begin(group, now_ms)

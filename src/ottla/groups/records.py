@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`, in Kafka's formats, both ways.
+"""The records of `__consumer_offsets`, encoded and decoded in Kafka's formats.
 
 A key starts with its version, which is also its type: 0 and 1 a committed offset, 2 a classic
 group, 3 to 8 and 16 a consumer group (consumer/records.py), anything else another type of group. A value starts

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Refused(Exception):
-    """Raised before anything is changed; the code is the response."""
+    """Raised before anything is changed; the response has this error code."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message)

@@ -37,7 +37,7 @@ def offset_bytes(topic: str, metadata: str) -> int:
 
 
 def record_bytes(key: Key, value: Value) -> int:
-    """Of a consumer group record, with what is derived from it."""
+    """The memory of a consumer group record and of the indexes derived from it."""
     from ottla.groups.consumer import formats  # imported lazily
 
     size = _RECORD_BYTES + text_bytes(key.group_id)

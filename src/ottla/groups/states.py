@@ -25,9 +25,9 @@ class State(StrEnum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     ASSIGNING = "Assigning"
-    """Of a consumer group: the target assignment is not computed yet."""
+    """A consumer group: the target assignment is not computed yet."""
     RECONCILING = "Reconciling"
-    """Of a consumer group: members are converging to the target assignment."""
+    """A consumer group: members are converging to the target assignment."""
     DEAD = "Dead"
 
 

@@ -49,7 +49,7 @@ class GroupTable:
         return self._groups.get(group_id)
 
     def get_or_make(self, group_id: str, now_ms: int) -> Group:
-        """A new group is a classic one, and dropped again by `settle` unless it is used."""
+        """The group, created as a classic group if it does not exist. `settle` drops it again unless it is used."""
         found = self._groups.get(group_id)
         if found is None:
             found = self._groups[group_id] = self.new_classic(group_id, now_ms)
@@ -85,7 +85,7 @@ class GroupTable:
                 self._count(of.group)
 
     def transaction_ended(self, producer_id: int, is_one_of_them: Callable[[str], bool], *, is_commit: bool) -> None:
-        """A transaction has ended in the log of some groups: its offsets take effect, or are dropped."""
+        """Handle the end of a transaction in the log of some groups: its offsets take effect, or are dropped."""
         for group_id, changes in self.pending.ended(producer_id, is_one_of_them, is_commit=is_commit):
             if changes:
                 self._take_over(group_id, changes)
@@ -93,7 +93,7 @@ class GroupTable:
                 self._count(group_id)
 
     def apply(self, action: Written) -> None:
-        """Apply what has just been appended."""
+        """Apply an action whose records have just been appended."""
         if isinstance(action, PersistOffsets):
             if action.producer is None:
                 self._apply_offsets(action.group_id, action.changes)

@@ -31,7 +31,7 @@ class TopicView(Protocol):
     def by_name(self, name: str) -> TopicInfo | None: ...
     def by_id(self, topic_id: bytes) -> TopicInfo | None: ...
     def names(self) -> Iterable[str]:
-        """All except internal topics, which expressions do not match."""
+        """All topics except internal ones, which expressions do not match."""
 
 
 def hash_of(topics: Iterable[TopicInfo]) -> int:

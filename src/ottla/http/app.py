@@ -87,7 +87,7 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
 
 
 def _advertised(door: Door) -> Iterator[str]:
-    """The host names that are advertised to clients."""
+    """The host names in the advertised addresses."""
     for port in door.broker.listener.ports:
         if port.advertised is not None:
             yield port.advertised.host
@@ -127,7 +127,7 @@ class _Resource:
 
 
 class _Compressing:
-    """gzip, for clients that accept it; others bypass it."""
+    """Compresses responses with gzip for clients that accept it; other requests bypass it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._plain = app

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 REGISTRY_PREFIX: Final = "/schema-registry"
-"""Below this it is served on the HTTP port."""
+"""The path prefix of the registry on the HTTP port."""
 REGISTRY_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 

@@ -1,4 +1,4 @@
-"""Where the schema registry is reached: below `/schema-registry`, and at the root of a dedicated port.
+"""The endpoints of the schema registry: below `/schema-registry`, and at the root of a dedicated port.
 
 The registry is imported with the first request to it.
 """
@@ -31,7 +31,7 @@ def with_registry(door: Door, others: ASGIApp) -> ASGIApp:
 
 
 def at_root(app: ASGIApp) -> ASGIApp:
-    """The registry alone, without its prefix."""
+    """Serve only the registry, without its prefix."""
 
     async def prefixed(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

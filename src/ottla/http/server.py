@@ -1,6 +1,6 @@
-"""The HTTP port. It is bound at once, and served by uvicorn in the broker's event loop once that is imported.
+"""The HTTP port. It is bound at once, and served by uvicorn in the broker's event loop once uvicorn is imported.
 
-Clients that connect before wait in the kernel's queue for some tenths of a second; the Kafka port is not delayed.
+Clients that connect before that wait in the kernel's queue for some tenths of a second; the Kafka port is not delayed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class HttpServer:
         *,
         registry_port: int = -1,
     ) -> None:
-        """`registry_port`: that of the schema registry alone; -1 for none."""
+        """`registry_port` serves only the schema registry; -1 for none."""
         self.address = Address(config.host or host, config.port)
         self.registry_address = None if registry_port < 0 else Address(config.host or host, registry_port)
         self._tls = None
@@ -54,7 +54,7 @@ class HttpServer:
 
     @property
     def schema_registry_url(self) -> str:
-        """Where clients of the schema registry connect."""
+        """The URL for clients of the schema registry."""
         if self.registry_address is None:
             return f"{self.url}{REGISTRY_PREFIX}"
         return f"{'http' if self._tls is None else 'https'}://{self.registry_address}"
@@ -106,7 +106,7 @@ class HttpServer:
         return serving
 
     async def stop(self) -> None:
-        """Finish requests in progress, end the tails, close."""
+        """Complete requests in progress, end the tails, and close."""
         if self._starting is not None:
             try:
                 serving = await self._starting

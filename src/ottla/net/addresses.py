@@ -17,7 +17,7 @@ _TRIES: Final = 20
 async def on_one_port(listen: Callable[[int], Awaitable[Server]], port: int) -> tuple[Server, Address]:
     """Listen on this port; 0 uses a free one, the same for all addresses of the host.
 
-    The operating system chooses a port per address, so one of them is tried on all.
+    The operating system would choose a different port for each address, so the port chosen for one is tried on all.
     """
     for _ in range(_TRIES):
         server = await listen(port)

@@ -10,7 +10,7 @@ _BACKLOG: Final = 1024
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """0 uses a free one, the same for all addresses. Raises OSError if it is not available."""
+    """Bind this port on all addresses; 0 uses a free one, the same for all. Raises OSError if it is not available."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     with ExitStack() as undoing:
         bound: list[socket.socket] = []

@@ -33,7 +33,7 @@ _SPECIAL: Final = re.compile(r'([,+"\\<>;])')
 
 
 def distinguished_name(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
-    """Of a subject as returned by `SSLObject.getpeercert`."""
+    """The distinguished name of a subject as returned by `SSLObject.getpeercert`."""
     parts = ["+".join(f"{_KEYWORDS.get(key, key)}={_escaped(value)}" for key, value in part) for part in subject]
     return ",".join(reversed(parts))
 
@@ -46,7 +46,7 @@ def _escaped(value: str) -> str:
 
 
 def names_in(certificate: Mapping[str, Any], sources: Iterable[PrincipalSource]) -> list[str]:
-    """Of a certificate as `SSLObject.getpeercert` gives it, the names from these sources, in their order."""
+    """The names from these sources, in this order, in a certificate as returned by `SSLObject.getpeercert`."""
     names = []
     for source in sources:
         if source == "subject":
@@ -63,7 +63,7 @@ class PrincipalRules:
         self._sources = tuple(sources)
 
     def user_in(self, certificate: Mapping[str, Any]) -> str | None:
-        """The user that a certificate names: from the first of its names that a rule fits."""
+        """The user named by a certificate: the first of its names that a rule matches, mapped."""
         users = (self.user_of(name) for name in names_in(certificate, self._sources))
         return next((user for user in users if user), None)
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 _AHEAD_FRAMES: Final = 64
 _AHEAD_BYTES: Final = 1 << 20
-"""Limit of pipelined bytes; beyond, the socket is not read until some of them are answered."""
+"""Limit of pipelined bytes; above it, the socket is not read until some of them are answered."""
 LOGIN_FRAME_BYTES: Final = 128 * 1024
 _LOGIN_AHEAD_BYTES: Final = 64 * 1024
-"""The same before authentication, if required. Together with one read (SCRATCH_BYTES), the current request
-and an incomplete one, at most 512 KiB are held for an unauthenticated client."""
+"""The limit of pipelined bytes before a required authentication. Together with one read (SCRATCH_BYTES), the current
+request and an incomplete one, at most 512 KiB are held for an unauthenticated client.
+"""
 _TURN_FRAMES: Final = 64
 """This many requests of one client are answered in a row; then the event loop runs."""
 _READY_BUFFERS: Final = 64
@@ -32,33 +33,33 @@ _LEAST_PROGRESS_BYTES: Final = 1024
 
 
 class InPlace(Protocol):
-    """Answers requests in the receive buffer; the Python code does so for all others."""
+    """Answers some requests in the receive buffer; all others are answered by the Python code."""
 
     def serve(self, data: bytearray, count: int, /) -> int:
-        """Answer some of the first requests in these bytes; returns the size of those."""
+        """Answer some of the first requests in these bytes; returns the size of the answered requests."""
 
     def take_answers(self) -> bytes:
-        """The responses to them."""
+        """The responses to the answered requests."""
 
     def take_wait(self) -> Waiting | None:
-        """The last of them, if it waits for something."""
+        """The last request, if it waits for something."""
 
 
 class Waiting(Protocol):
     """A request that is answered later."""
 
     def when_done(self, done: Callable[[bytes | memoryview], None], /) -> None:
-        """Call this with the response, or with the request, if `Service.answer` must answer it."""
+        """Call back with the response, or with the request if `Service.answer` must answer it."""
 
     def cancel(self) -> object: ...
 
 
 class Service(Protocol):
-    """The interface of a connection to its listener."""
+    """The listener's interface for its connections."""
 
     max_frame_bytes: int
     needs_login: bool
-    """Until `Connection.admit` is called, clients may send little."""
+    """Whether clients may send only little until `Connection.admit` is called."""
     name: str
     """The listener name: in a cluster, clients get the addresses of the other nodes' listeners with this name."""
     advertised: Address | None
@@ -79,19 +80,19 @@ class Service(Protocol):
         """The buffers to send for this request, now or later; None for no response."""
 
     def refused(self, connection: Connection, reason: Exception) -> None:
-        """This connection is closed for this reason."""
+        """Handle that this connection is closed for this reason."""
 
     def failed(self, connection: Connection, error: BaseException) -> None:
-        """A bug while answering; the connection is closed."""
+        """Handle a bug while answering; the connection is closed."""
 
     def half_received(self, size: int) -> None:
-        """This many more bytes of an incomplete request are held."""
+        """Count this many more held bytes of an incomplete request."""
 
     def slowed(self, connection: Connection, size: int) -> None:
-        """This many bytes of responses are held for a slow client."""
+        """Count this many held bytes of responses for a slow client."""
 
     def caught_up(self, connection: Connection) -> None:
-        """The client has read its responses."""
+        """Handle that the client has read its responses."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -151,7 +152,7 @@ class Connection(asyncio.BufferedProtocol):
         self.login: object = None
         """The authentication state, if required; owned by the gate of the port."""
         self.state: dict[str, object] = {}
-        """State of this client, owned by the broker."""
+        """State of this client that belongs to the broker."""
 
     # Called by the event loop
 
@@ -170,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
         self._moved += nbytes
         processed = 0
         in_place = self._service.in_place
-        # Reading is also paused where nothing more is to be answered.
+        # Reading is also paused if no further requests will be answered.
         if in_place is not None and not (
             self._pending or self._backlog or self._is_writing_paused or self._is_reading_paused
         ):
@@ -200,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
         self._backlog.clear()
         self._backlog_bytes = 0
         if self._pending is not None:
-            # Not before it has started, or its wait would never be cancelled.
+            # Not before the task has started, or its wait would never be cancelled.
             asyncio.get_running_loop().call_soon(self._pending.cancel)
         self._service.closed(self)
 
@@ -216,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
     # Serving
 
     def _serve_in_place(self, in_place: InPlace, count: int) -> int:
-        """Serve requests in these bytes, where they were received; returns the size of those served."""
+        """Serve requests in these bytes, in the receive buffer; returns the size of the served requests."""
         try:
             served = in_place.serve(self._service.scratch, count)
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection
@@ -241,7 +242,7 @@ class Connection(asyncio.BufferedProtocol):
         self._serve_backlog()
 
     def _answer(self, frame: memoryview) -> list[AnyBytes]:
-        """The buffers to send now: none without a response, or with a later one."""
+        """The buffers to send now: none if there is no response, or a later one."""
         try:
             answer = self._service.answer(self, frame)
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection
@@ -266,13 +267,13 @@ class Connection(asyncio.BufferedProtocol):
         self._serve_backlog()
 
     def _end_with(self, broken: BrokenFrame) -> None:
-        """Answer the requests before this, then close."""
+        """Answer the requests before this one, then close."""
         self._service.refused(self, broken)
         self._is_finishing = True
         self._take_on(broken.complete)
 
     def _serve_backlog(self) -> None:
-        """Serve pipelined requests, as far as possible now.
+        """Serve pipelined requests as far as possible without waiting.
 
         Small responses are sent together: sending costs more than a small request.
         """
@@ -325,7 +326,7 @@ class Connection(asyncio.BufferedProtocol):
             self._serve_backlog()
 
     def mute_for(self, seconds: float) -> None:
-        """Mute this client for this long, once the current request is answered."""
+        """Mute this client for this long, after the current request is answered."""
         if self._pending is not None:
             self._mute_s = seconds
             return
@@ -350,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
             self._service.failed(self, error)
         self._is_over = True
         self._control_reading()
-        # Not at once: responses to earlier requests may still have to be written.
+        # Not closed at once: responses to earlier requests may still have to be written.
         asyncio.get_running_loop().call_soon(self.close)
 
     # Called by the listener and the broker
@@ -371,17 +372,17 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """A request is being answered."""
+        """Whether a request is being answered."""
         return not self._is_over and (self._pending is not None or bool(self._backlog))
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes of its requests are held."""
+        """The number of bytes held for its requests."""
         return self._frames.pending_bytes + self._backlog_bytes
 
     @property
     def is_stalled(self) -> bool:
-        """A request is incomplete although we read, or a response is not being read."""
+        """Whether a request is incomplete although we read, or a response is not being read."""
         return (self._frames.pending_bytes > 0 and not self._is_reading_paused) or self._unsent_bytes > 0
 
     @property
@@ -389,9 +390,9 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport.get_write_buffer_size()
 
     def quiet_s(self, now_s: float) -> float:
-        """How long it has been idle, as far as the calls of this method can tell.
+        """How long it has been idle, as far as calls of this method can tell.
 
-        While stalled, a trickle does not count, or one byte now and then would keep it alive forever.
+        While stalled, a trickle does not count as activity, or one byte now and then would keep it alive forever.
         """
         is_stalled = self.is_stalled
         least = _LEAST_PROGRESS_BYTES if is_stalled and self._was_stalled else 1
@@ -403,7 +404,7 @@ class Connection(asyncio.BufferedProtocol):
         return now_s - self._quiet_since_s
 
     def admit(self) -> None:
-        """It has authenticated: apply the normal limits."""
+        """Apply the normal limits after authentication."""
         self._frames.allow(self._service.max_frame_bytes)
         self._ahead_bytes = _AHEAD_BYTES
 

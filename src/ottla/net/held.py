@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Holder(Protocol):
     @property
     def held_bytes(self) -> int:
-        """How many bytes of its requests are held."""
+        """The number of bytes held for its requests."""
 
 
 HolderT = TypeVar("HolderT", bound=Holder)
@@ -37,25 +37,25 @@ class HeldBytes(Generic[HolderT]):
 
     @property
     def room(self) -> int:
-        """The maximum size of a response: a share of what is left, so that later clients get some."""
+        """The maximum size of a response: a fraction of what is left, so that later clients get some."""
         return (self._limit - self._unsent_bytes) // _SHARE
 
     def slowed(self, holder: HolderT, size: int) -> None:
-        """This many bytes of responses are held for this client from now on."""
+        """Record that this many bytes of responses are held for this client."""
         self._unsent[holder] = size
         self._unsent_bytes += size
         while self._unsent_bytes > self._limit:
-            # The one that has been slow for longest.
+            # The client that has been slow for longest.
             slowest = next(iter(self._unsent))
             self.caught_up(slowest)
             self._give_up_on(slowest)
 
     def caught_up(self, holder: HolderT) -> None:
-        """Nothing is held for this client any more."""
+        """Record that nothing is held for this client any more."""
         self._unsent_bytes -= self._unsent.pop(holder, 0)
 
     def half_received(self, size: int) -> None:
-        """This many more bytes of a request are held."""
+        """Record that this many more bytes of a request are held."""
         self._received_bytes += size
         if self._received_bytes > self._limit:
             self._weigh()

@@ -1,4 +1,4 @@
-"""Loads the JWKS: from a file, reloaded when it changes, or from an https URL, polled."""
+"""Loads the JWKS: from a file, which is reloaded when it changes, or from an https URL, which is polled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class KeySource:
-    """Called from threads that verify tokens; one of them loads, the others wait."""
+    """Used by threads that verify tokens: one of them loads the keys, the others wait."""
 
     def __init__(self, where: str, now_s: Callable[[], float] = time.monotonic) -> None:
         self._where = where

@@ -101,13 +101,13 @@ class Listener:
         self._sweeper = asyncio.create_task(self._sweep())
 
     def serve_in_place(self, in_place: InPlace | None) -> None:
-        """Answer requests in the receive buffer, on the ports where no gate has to see them."""
+        """Answer requests in the receive buffer, on the ports without a gate."""
         for port in self.ports:
             port.in_place = None if port.needs_login else in_place
 
     @property
     def address(self) -> Address:
-        """Of the first port."""
+        """The address of the first port."""
         return self.ports[0].address
 
     def drain(self) -> None:
@@ -161,7 +161,7 @@ class Listener:
         return True
 
     def check_room(self, principal: str) -> None:
-        """Raise TooManyConnections if this user has as many connections as it may."""
+        """Raise TooManyConnections if this user has reached its connection limit."""
         most = self.config.max_connections_per_user
         if most and sum(one.principal == principal for one in self.connections) >= most:
             raise TooManyConnections(f"{principal} has {most} connections; net.max_connections_per_user is {most}")
@@ -186,13 +186,13 @@ class Listener:
             _logger.error("internal error while answering %s:%s", *connection.peer, exc_info=error)
 
     def report(self, what: str, connection: Connection, detail: str) -> None:
-        """Count it, and log the first of its kind from each address."""
+        """Count the event, and log the first of its kind from each address."""
         self.counts[what] += 1
         if self._is_news(what, connection):
             _logger.warning("%s from %s:%s, connection closed: %s", what, *connection.peer, detail)
 
     def _is_news(self, what: str, connection: Connection) -> bool:
-        """Whether it is the first of its kind from this address: a flood must not fill the disk."""
+        """Whether the event is the first of its kind from this address: a flood must not fill the disk."""
         kind = what, connection.peer[0]
         if kind in self._reported:
             return False

@@ -68,7 +68,7 @@ class ListenerConfig(Struct, frozen=True, kw_only=True):
         return f"{self.protocol}://{host}:{self.port}"
 
     def completed(self, security: SecurityConfig) -> ListenerConfig:
-        """With the settings of all listeners for those it does not set."""
+        """The listener's settings, with defaults from the settings of all listeners."""
         if not self.uses_tls and self.client_certificates not in (None, "none"):
             raise ValueError(f"listener {self} cannot use client_certificates without TLS")
         given = {name: getattr(security, name) for name in _FROM_SECURITY if getattr(self, name) in (None, ())}

@@ -30,7 +30,7 @@ _BACKLOG: Final = 1024
 
 
 class Port:
-    """A `Service` for its connections; everything shared is in the listener."""
+    """A `Service` for its connections; shared state is in the listener."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Port:
         security: SecurityConfig,
         bound: Sequence[socket.socket] = (),
     ) -> None:
-        """`bound` to the configured address, and possibly others, instead of binding at start-up."""
+        """`bound` sockets are served instead of binding the configured address at the start."""
         self.config = config
         self.name: str = config.protocol
         self.address = Address(config.host, config.port)
@@ -88,7 +88,7 @@ class Port:
         self._servers.clear()
 
     def _known(self, connection: Connection) -> bool:
-        """Whether to accept a client, possibly with a certificate, which sets its principal."""
+        """Whether to accept a client. Its certificate, if any, determines its principal."""
         if not self._listener.opened(connection):
             return False
         certificate = connection.certificate

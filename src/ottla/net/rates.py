@@ -27,7 +27,7 @@ class Bucket:
         return max(0.0, self._owed / rate - _BURST_S) if rate > 0 else 0.0
 
     def admits(self, rate: float, now_s: float) -> bool:
-        """Count one, if within the limit; rejected ones do not count."""
+        """Count one event if it is within the limit; rejected ones do not count."""
         left = max(0.0, self._owed - (now_s - self._since_s) * rate)
         if left + 1 > max(1.0, rate * _BURST_S):
             return False
@@ -37,12 +37,12 @@ class Bucket:
 
 
 class Rates:
-    """New connections, by address."""
+    """The rate of new connections by address."""
 
     def __init__(self, per_address: float) -> None:
         self.per_address = per_address
         self.limit_of: Callable[[str], float | None] | None = None
-        """The configured rate of one address, or of all."""
+        """The configured rate of an address, or the default."""
         self._buckets: dict[str, Bucket] = {}
 
     @property

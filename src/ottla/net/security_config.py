@@ -138,7 +138,7 @@ class SecurityConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def is_audited(self) -> bool:
-        """Whether an audit log was asked for, also where no listener asks clients who they are."""
+        """Whether an audit log was configured, even if no listener authenticates its clients."""
         return self.audit_file is not None or self.audit_reads or self.audit_targets != ("file",)
 
     def _check_oauth(self) -> None:

@@ -24,8 +24,8 @@ _VERIFY: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "requir
 class ServerTls:
     """The certificates of one port.
 
-    The event loop keeps `context` permanently. It switches each handshake to the newest one, which is
-    built from scratch: CAs that were trusted before are not trusted any more.
+    The event loop keeps `context` permanently. It switches each handshake to the newest one, which is built from
+    scratch: CAs that were removed from the file are no longer trusted.
     """
 
     def __init__(self, config: ListenerConfig, security: SecurityConfig) -> None:
@@ -40,7 +40,7 @@ class ServerTls:
         self.context.sslobject_class = _session_class(self._failed)
 
     def reload_if_changed(self) -> None:
-        """Invalid files are reported once, and the last valid ones stay in use."""
+        """Reload changed files. Invalid files are reported once, and the last valid ones stay in use."""
         stamps = self._stamp()
         if stamps == self._stamps:
             return
@@ -87,12 +87,12 @@ class ServerTls:
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
         context.verify_mode = _VERIFY[config.client_certificates or "none"]
         if context.verify_mode is not ssl.CERT_NONE:
-            # A session that is resumed shows no certificate, so a revoked one would go on being accepted.
+            # A resumed session shows no certificate, so a revoked certificate would still be accepted.
             context.options |= ssl.OP_NO_TICKET
             context.num_tickets = 0
         password = self._security.key_password or None
         try:
-            # Never prompt on a terminal for the passphrase of a key.
+            # Never prompt on a terminal for a key's passphrase.
             context.load_cert_chain(config.cert_file or "", config.key_file, lambda: password or "")
             if config.client_ca_file is not None:
                 context.load_verify_locations(config.client_ca_file)
@@ -106,7 +106,7 @@ class ServerTls:
 
 
 def _session_class(failed: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
-    """Reports failed handshakes, which the event loop drops silently."""
+    """A TLS session class that reports failed handshakes, which the event loop drops silently."""
 
     class Session(ssl.SSLObject):
         _sslobj: ssl.SSLObject

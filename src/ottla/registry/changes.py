@@ -1,4 +1,4 @@
-"""Changes of subjects: the records to write, and the answer."""
+"""Changes of subjects: the records to write, and the response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_ID = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Planned(Generic[T]):
-    """An answer that holds once the records are written."""
+    """The records to write, and the response once they are written."""
 
     answer: T
     records: tuple[Record, ...] = ()
@@ -33,9 +33,9 @@ class Registration:
     subject: str
     schema: Schema
     id: int = -1
-    """Given by an import; -1 takes the next one."""
+    """The id given by an import; -1 for the next one."""
     version: int = 0
-    """0 takes the next one, and is satisfied by one that exists; -1 takes the next one."""
+    """The version: 0 for the next one or an existing equal schema, -1 for the next one."""
     normalize: bool = False
     force: bool = False
 
@@ -78,7 +78,7 @@ def register(state: State, wanted: Registration) -> Planned[Version]:
 
 
 def _check_mode(state: State, wanted: Registration) -> bool:
-    """Whether the schema is imported: with its id, and without a compatibility check."""
+    """Whether the schema is imported, that is with its id and without a compatibility check."""
     check_writable(state, wanted.subject)
     mode = state.mode_in_scope(wanted.subject)
     if wanted.id >= 0 and mode not in ("IMPORT", "FORWARD"):
@@ -172,7 +172,7 @@ def delete_subject(state: State, subject: str, *, is_permanent: bool) -> Planned
 
 
 def _kept_ids(state: State) -> tuple[Record, ...]:
-    """Ids of versions that are deleted for good are not given away again, after compaction and a restart either."""
+    """Ids of permanently deleted versions are never reused, not even after compaction and a restart."""
     return (records.noop(state.largest_ids()),)
 
 

@@ -1,4 +1,4 @@
-"""Refusals of the registry: the HTTP status and error code are part of the API."""
+"""Errors of the registry: HTTP status and error code are part of the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class InvalidSchema(Exception):
 
 
 class Refusal(Exception):
-    """Understood and refused: `code` is the answer's error_code."""
+    """A valid request that is rejected: `code` is the response's error_code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

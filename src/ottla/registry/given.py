@@ -1,4 +1,4 @@
-"""Metadata, rule sets and references of requests and records, checked and in canonical order."""
+"""Metadata, rule sets and references in requests and records, validated and in canonical order."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _reference(given: Json) -> Reference:
 
 
 def merged_metadata(old: Json | None, new: Json | None) -> Json | None:
-    """`new` wins, property by property."""
+    """Merge metadata; `new` takes precedence, property by property."""
     if old is None or new is None:
         return new if old is None else old
     return metadata_in(
@@ -112,7 +112,7 @@ def merged_metadata(old: Json | None, new: Json | None) -> Json | None:
 
 
 def merged_rule_sets(old: Json | None, new: Json | None) -> Json | None:
-    """`new` wins, rule by rule."""
+    """Merge rule sets; `new` takes precedence, rule by rule."""
     if old is None or new is None:
         return new if old is None else old
     found: Json = {}

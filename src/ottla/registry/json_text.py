@@ -1,4 +1,4 @@
-"""JSON as the registry reads and prints it."""
+"""Parsing and printing of JSON in the registry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ottla.registry.errors import InvalidSchema
 
 
 class Exact(float):
-    """A number with a fraction or exponent, which keeps its text: comparisons must not round."""
+    """A number with a fraction or exponent that keeps its text: comparisons must not round."""
 
     text: str
 
@@ -42,7 +42,7 @@ def _refused(text: str) -> Any:  # noqa: ANN401 - never returns
 
 
 def parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON
-    """The value of a JSON document; the order of keys is kept."""
+    """Parse a JSON document; keeps the order of keys."""
     try:
         return json.loads(text, parse_float=Exact, parse_int=_whole, parse_constant=_refused)
     except (ValueError, RecursionError) as wrong:
@@ -57,7 +57,7 @@ def compact(value: Any, *, sort_keys: bool = False) -> str:  # noqa: ANN401 - an
 
 
 def exact_number(value: Any) -> int | Decimal | None:  # noqa: ANN401 - any JSON
-    """A number of a schema, for comparisons without rounding."""
+    """A number in a schema, for comparisons without rounding."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, int):

@@ -33,7 +33,7 @@ def canonical_schema(
 def look_up(
     state: State, subject: str, schema: Schema, *, normalize: bool = False, with_deleted: bool = False
 ) -> Version | None:
-    """The version of a schema under a subject, also if metadata and rules come from the latest version."""
+    """The version of a schema under a subject, even if its metadata and rules come from the latest version."""
     found = _look_up_once(state, subject, schema, normalize=normalize, with_deleted=with_deleted)
     latest = state.version(subject, -1)
     if found is not None or latest is None:
@@ -56,7 +56,7 @@ def _look_up_once(state: State, subject: str, schema: Schema, *, normalize: bool
 
 
 def is_equivalent(state: State, schema: Schema, version: Version) -> bool:
-    """Whether they differ in `confluent:version`, or in references being inlined, only."""
+    """Whether two schemas differ only in `confluent:version`, or in inlined references."""
     other = version.schema
     if schema.type != other.type or schema.rule_set != other.rule_set:
         return False
@@ -80,7 +80,9 @@ def _without_version(metadata: Json | None) -> Json | None:
 
 
 def completed_from(config: Json, schema: Schema, latest: Version | None, version: int | None = None) -> Schema:
-    """With metadata and rules of the latest version where none are given, and the config's defaults and overrides."""
+    """The schema with missing metadata and rules taken from the latest version, and with the config's defaults and
+    overrides.
+    """
     before = None if latest is None else latest.schema
     metadata = schema.metadata if schema.metadata is not None or before is None else before.metadata
     rule_set = schema.rule_set if schema.rule_set is not None or before is None else before.rule_set

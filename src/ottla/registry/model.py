@@ -41,11 +41,11 @@ class Schema:
     type: str = AVRO
     references: tuple[Reference, ...] = ()
     metadata: Json | None = field(default=None, hash=False)
-    """As in the API, with sorted keys and without empty parts."""
+    """The metadata as in the API, with sorted keys and without empty parts."""
     rule_set: Json | None = field(default=None, hash=False)
 
     def fingerprint(self) -> bytes:
-        """The MD5 by which Confluent's registry recognises a schema; as a UUID it is the schema's GUID."""
+        """The MD5 by which Confluent's registry identifies a schema; formatted as a UUID it is the schema's GUID."""
         digest = hashlib.md5(self.text.encode(), usedforsecurity=False)
         for name, subject, version in self.references:
             digest.update(name.encode() + subject.encode() + (version & 0xFFFFFFFF).to_bytes(4))
@@ -97,16 +97,16 @@ class Version:
     """A schema under a subject."""
 
     subject: str
-    """Qualified with its context."""
+    """The subject, qualified with its context."""
     version: int
     id: int
     schema: Schema
     is_deleted: bool = False
     md5: str | None = None
-    """As stored by a registry that encodes sensitive metadata."""
+    """The MD5 stored by a registry that encodes sensitive metadata."""
 
     def shown(self) -> Json:
-        """The entity of the API."""
+        """The schema entity of the API."""
         schema = self.schema
         found: Json = {
             "subject": self.subject,

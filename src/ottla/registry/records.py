@@ -37,7 +37,9 @@ class Change(NamedTuple):
 
 
 def noop(largest_ids: dict[str, int] | None = None) -> Record:
-    """Confluent's registry ignores its value. Ours keeps ids there whose versions are deleted for good."""
+    """A no-op record. Confluent's registry ignores its value; Ottla stores the ids of permanently deleted versions
+    there.
+    """
     return Record(_encoded({"keytype": "NOOP", "magic": 0}), _encoded({_LARGEST: largest_ids}) if largest_ids else None)
 
 
@@ -49,7 +51,7 @@ def schema_record(version: Version) -> Record:
     value["schemaType"] = schema.type
     if schema.references:
         value["references"] = [each.shown() for each in schema.references]
-    # An empty object is written: it is part of the fingerprint.
+    # An empty object is written, since it is part of the fingerprint.
     if schema.metadata is not None:
         value["metadata"] = schema.metadata
     if schema.rule_set is not None:
@@ -63,7 +65,7 @@ def schema_tombstone(subject: str, version: int) -> Record:
 
 
 def config_record(subject: str | None, config: Json | None) -> Record:
-    """None deletes the config."""
+    """The record of a config; None deletes the config."""
     value = None
     if config is not None:
         shown = {key: config[key] for key in _CONFIG_KEYS if config.get(key) is not None}
@@ -105,7 +107,9 @@ def _encoded(value: Json) -> bytes:
 
 
 def decoded(key: bytes | None, value: bytes | None) -> Change | None:
-    """What a record changes; None for one that a registry ignores. InvalidSchema if it is malformed."""
+    """The change made by a record; None for a record that a registry ignores. Raises InvalidSchema if it is
+    malformed.
+    """
     try:
         given = json.loads(key or b"null")
         content = None if value is None else json.loads(value)

@@ -1,4 +1,4 @@
-"""The registry's refusals, with the error codes of its API."""
+"""The registry's errors, with the error codes of its API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas with their references, out of the state."""
+"""Resolves the references of schemas from the registry's state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def with_versions(state: State, subject: str, schema: Schema) -> Schema:
-    """References to the latest version (-1) become references to that version."""
+    """Replace references to the latest version (-1) by references to that version."""
     if all(each.version != -1 for each in schema.references):
         return schema
     found = []
@@ -30,7 +30,7 @@ def with_versions(state: State, subject: str, schema: Schema) -> Schema:
 
 
 def resolve(state: State, subject: str, schema: Schema) -> Resolved:
-    """What a schema references, directly or not; a name that occurs twice counts once."""
+    """The direct and indirect references of a schema; a name that occurs twice counts once."""
     found: dict[str, tuple[Reference, str]] = {}
     _collect(state, subject, schema, found, set())
     return tuple(found.values())
@@ -43,7 +43,7 @@ def _collect(
         if reference.name in found:
             continue
         place = beside(subject, reference.subject)
-        # A reference holds also while its target is soft-deleted.
+        # A reference stays valid while its target is soft-deleted.
         version = state.version(place, reference.version, with_deleted=True)
         if version is None:
             raise InvalidSchema(_missing(reference))
@@ -58,7 +58,7 @@ def _missing(reference: Reference) -> str:
 
 
 def parsed(state: State, subject: str, schema: Schema, *, is_new: bool = False) -> Parsed:
-    """Refused with 42201 if the schema is invalid."""
+    """Parse a schema with its references. Raises a Refusal with 42201 if it is invalid."""
     try:
         return parse(schema, resolve(state, subject, schema), is_new=is_new)
     except InvalidSchema as wrong:

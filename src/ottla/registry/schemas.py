@@ -25,24 +25,24 @@ class Parsed(Protocol):
     def normalized(self) -> str: ...
 
     def formatted(self, wanted: str) -> str:
-        """The text in a named format; an unknown one is the canonical form."""
+        """The text in a named format; an unknown format returns the canonical form."""
 
     def incompatibilities(self, previous: Parsed, *, is_lenient: bool) -> list[str]:
-        """Why this schema cannot read data of a previous one."""
+        """Why this schema cannot read data of a previous one; empty if it can."""
 
     def has_field(self, name: str) -> bool:
         """Whether it has a top-level field."""
 
     def record_names(self) -> list[str]:
-        """The names by which RecordNameStrategy calls it."""
+        """The record names for RecordNameStrategy."""
 
 
 Resolved = tuple[tuple[Reference, str], ...]
-"""References and their texts, those that others need first."""
+"""References and their texts, dependencies first."""
 
 
 def parse(schema: Schema, resolved: Resolved, *, is_new: bool = False) -> Parsed:
-    """InvalidSchema if it is malformed. A new schema is checked more strictly."""
+    """Parse a schema; raises InvalidSchema if it is malformed. A new schema is validated more strictly."""
     return _parse(schema.type, schema.text, resolved, is_new)
 
 
@@ -71,7 +71,7 @@ def canonicalized(schema: Schema, parsed: Parsed, *, normalize: bool) -> Schema:
 
 
 def incompatibilities(level: str, new: Parsed, previous: list[Parsed], *, is_lenient: bool = False) -> list[str]:
-    """`previous`: the oldest first. The messages of the first version that is incompatible."""
+    """The messages of the first incompatible version; `previous` has the oldest version first."""
     if level == "NONE":
         return []
     checked = reversed(previous if level.endswith("_TRANSITIVE") else previous[-1:])

@@ -22,7 +22,7 @@ _RULE_SETS: Final = ("defaultRuleSet", "overrideRuleSet")
 
 
 def update_config(state: State, subject: str | None, given: Json) -> Planned[Json]:
-    """Settings that are not given stay; null removes one."""
+    """Update a config. Omitted settings are unchanged; null removes one."""
     check_writable(state, subject)
     config = dict(state.config(subject) or {})
     for key, value in _checked(given).items():
@@ -87,7 +87,7 @@ def update_mode(state: State, subject: str | None, mode: object, *, force: bool)
 
 
 def _cleared(state: State, subject: str | None) -> list[records.Record]:
-    """Remove what is left of deleted versions, which an import must not meet."""
+    """Remove the remains of deleted versions, which must not affect an import."""
     found = []
     for name in state.subjects_below(subject, with_deleted=True):
         for each in state.versions(name, with_deleted=True):

@@ -1,4 +1,4 @@
-"""All subjects, their versions, configs and modes: what the records of `_schemas` add up to."""
+"""All subjects, their versions, configs and modes: the state built from the records of `_schemas`."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _INHERITED: Final = (
     "compatibilityPolicy",
     "compatibilityGroup",
 )
-"""Settings that a subject's config takes from the global one."""
+"""Settings that a subject's config inherits from the global one."""
 
 
 class _Context:
-    """Ids are unique within a context."""
+    """The ids of a context, which are unique within it."""
 
     def __init__(self) -> None:
         self.largest_id = 0
         self.by_id: dict[int, dict[tuple[str, int], Version]] = {}
         self.id_of: dict[bytes, int] = {}
-        """By fingerprint; an id that only deleted versions have is found, too."""
+        """Ids by fingerprint, including ids that only deleted versions have."""
 
     def copy(self) -> _Context:
         copy = _Context()
@@ -53,16 +53,16 @@ class State:
         self._configs: dict[str | None, Json] = {}
         self._modes: dict[str | None, str] = {}
         self._referring: dict[tuple[str, int], dict[tuple[str, int], None]] = {}
-        """Versions that reference a version."""
+        """The versions that reference each version."""
         self.duplicates = 0
-        """Records that gave an id to a second schema, and were ignored."""
+        """The number of records that gave an id to a second schema, and were ignored."""
 
         self._snapshot: State | None = None
         self._owned: set[tuple[object, ...]] = set()
-        """Inner containers that no snapshot shares: a shared one is copied before it is changed."""
+        """Inner containers that are not shared with a snapshot: a shared one is copied before it is changed."""
 
     def snapshot(self) -> State:
-        """The state as it is now, to be read in another thread while changes go on."""
+        """The current state, to be read in another thread while changes continue."""
         if self._snapshot is None:
             copy = State()
             copy._subjects = self._subjects.copy()
@@ -123,7 +123,7 @@ class State:
             self._own(self._referring, target)[place] = None
 
     def _own(self, containers: dict[K, dict[P, V]], key: K) -> dict[P, V]:
-        """The inner container, copied first if a snapshot has it."""
+        """The inner container, copied first if a snapshot shares it."""
         place = id(containers), key
         if place not in self._owned:
             self._owned.add(place)
@@ -151,7 +151,7 @@ class State:
             self._own(self._referring, target).pop(place, None)
 
     def _clear(self, subject: str | None) -> None:
-        """Forget what is left of deleted versions, below a subject or a context."""
+        """Forget the remains of deleted versions, of a subject or a context."""
         for name in self.subjects_below(subject, with_deleted=True):
             for number in tuple(self._subjects[name]):
                 if self._subjects[name][number].is_deleted:
@@ -170,18 +170,18 @@ class State:
         return self._contexts[name]
 
     def largest_ids(self) -> dict[str, int]:
-        """By context: ids up to these were given away, also those of versions that no record tells of any more."""
+        """The highest assigned id of each context, including ids of versions that no record contains any more."""
         return {name: each.largest_id for name, each in self._contexts.items() if each.largest_id}
 
     # Versions
 
     def versions(self, subject: str, *, with_deleted: bool = False) -> list[Version]:
-        """In ascending order."""
+        """The versions in ascending order."""
         found = self._subjects.get(subject, {})
         return [found[number] for number in sorted(found) if with_deleted or not found[number].is_deleted]
 
     def version(self, subject: str, number: int, *, with_deleted: bool = False) -> Version | None:
-        """-1 is the latest."""
+        """A version; -1 is the latest."""
         if number == -1:
             found = self.versions(subject, with_deleted=with_deleted)
             return found[-1] if found else None
@@ -227,7 +227,7 @@ class State:
     # Subjects and contexts
 
     def subjects(self, prefix: str = "", *, with_deleted: bool = False) -> list[str]:
-        """`:*:` as prefix is every context."""
+        """The subjects with this prefix; `:*:` stands for every context."""
         beginning = prefix.removeprefix(":*:") if prefix.startswith(":*:") else prefix
         found = []
         for name, versions in self._subjects.items():
@@ -238,7 +238,7 @@ class State:
         return sorted(found)
 
     def subjects_below(self, subject: str | None, *, with_deleted: bool = False) -> list[str]:
-        """A subject, those of a context, or all."""
+        """A subject, the subjects of a context, or all."""
         if subject is None:
             return self.subjects(":*:", with_deleted=with_deleted)
         parsed = parse_subject(subject)
@@ -259,7 +259,7 @@ class State:
         return self._configs.get(subject)
 
     def config_in_scope(self, subject: str | None) -> Json:
-        """That of the subject, or of its context, or the global one."""
+        """The config of the subject, of its context, or the global one."""
         level = {"compatibilityLevel": DEFAULT_LEVEL}
         own = self._configs.get(subject)
         if own is not None and subject is not None:
@@ -287,7 +287,7 @@ class State:
 
 
 def _scopes(subject: str | None) -> list[str | None]:
-    """The narrowest first."""
+    """The scopes, narrowest first."""
     found: list[str | None] = []
     context = DEFAULT_CONTEXT
     if subject is not None:

@@ -13,7 +13,7 @@ _PREFIX: Final = ":."
 class Subject(NamedTuple):
     context: str
     name: str
-    """Empty for the context itself."""
+    """The name; empty for the context itself."""
 
     @property
     def qualified(self) -> str:
@@ -25,7 +25,7 @@ class Subject(NamedTuple):
 
 
 def prefix_of(context: str) -> str:
-    """What the qualified subjects of a context begin with."""
+    """The prefix of the qualified subjects of a context."""
     return "" if context == DEFAULT_CONTEXT else f":{context}:"
 
 
@@ -39,12 +39,12 @@ def parse_subject(text: str) -> Subject:
 
 
 def qualified(text: str) -> str:
-    """The form in which a subject is stored."""
+    """The stored form of a subject."""
     return parse_subject(text).qualified
 
 
 def beside(parent: str, text: str) -> str:
-    """A subject as named by a schema of `parent`: without a context, it is in that of the parent."""
+    """A subject named by a schema of `parent`: without a context, it is in the parent's context."""
     subject = parse_subject(text)
     if subject.context == DEFAULT_CONTEXT and not text.startswith(_PREFIX):
         subject = Subject(parse_subject(parent).context, subject.name)
@@ -52,7 +52,7 @@ def beside(parent: str, text: str) -> str:
 
 
 def in_context(context: str, text: str) -> str:
-    """A subject of a request below `/contexts/{context}`."""
+    """The subject in a request below `/contexts/{context}`."""
     if text.startswith((_PREFIX, ALL_CONTEXTS)):
         return qualified(text)
     name = context.strip(":")

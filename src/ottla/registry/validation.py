@@ -25,7 +25,7 @@ _GUID_BYTES: Final = 17
 
 
 class SchemaId(NamedTuple):
-    """As a record carries it: one of them is set."""
+    """A schema id in a record: one of the two is set."""
 
     id: int | None = None
     guid: bytes | None = None
@@ -35,7 +35,7 @@ class SchemaId(NamedTuple):
 
 
 def read_id(data: bytes) -> SchemaId | None:
-    """From the beginning of a key, value or header; None if there is none."""
+    """Parse the id at the start of a key, value or header; None if there is none."""
     if len(data) >= ID_BYTES and data[0] == _BY_ID:
         return SchemaId(id=int.from_bytes(data[1:ID_BYTES], signed=True))
     if len(data) >= _GUID_BYTES and data[0] == _BY_GUID:
@@ -44,10 +44,10 @@ def read_id(data: bytes) -> SchemaId | None:
 
 
 class SubjectRule:
-    """Which schemas the keys or the values of a topic may have, in one state of the registry."""
+    """The valid schemas of a topic's keys or values, in one state of the registry."""
 
     def __init__(self, state: State, topic: str, part: str, strategy: str) -> None:
-        """`part`: key or value."""
+        """`part` is key or value."""
         self.accepted: set[bytes] = set()
         """The first bytes of payloads that were found valid."""
         self._state = state
@@ -57,7 +57,7 @@ class SubjectRule:
         self._header = f"__{part}_schema_id"
 
     def problem(self, payload: bytes, headers: Sequence[tuple[str, bytes | None]]) -> str | None:
-        """Why a payload is invalid."""
+        """Why a payload is invalid; None if it is valid."""
         if payload[:ID_BYTES] in self.accepted:
             return None
         given = next((value for name, value in headers if name == self._header and value is not None), payload)

@@ -1,4 +1,4 @@
-"""Serializers and deserializers with a schema registry: Avro, JSON Schema, Protobuf; against any registry."""
+"""Serializers and deserializers for any schema registry: Avro, JSON Schema, Protobuf."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -50,10 +50,10 @@ _WHERE: Final = {
 }
 
 if not TYPE_CHECKING:
-    # Type checkers would take any name for one that is there.
+    # Without this, type checkers would accept any name.
 
     def __getattr__(name: str) -> object:
-        """Imported when first used: the commands for schemas need no client."""
+        """Imported lazily: the CLI commands for schemas need no client."""
         if name not in _WHERE:
             raise AttributeError(f"module 'ottla.schema' has no attribute {name!r}")
         return getattr(import_module(_WHERE[name]), name)

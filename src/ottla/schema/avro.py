@@ -80,7 +80,7 @@ def _reason(wrong: Exception) -> str:
 
 
 def given_schema(given: object, namespace: str | None = None) -> Schema | None:
-    """The Avro schema of a type, a text, JSON values, or a Schema."""
+    """The Avro schema of a class, a JSON text, JSON values, or a Schema."""
     if given is None or isinstance(given, Schema):
         return given
     if is_typed(given):
@@ -145,8 +145,8 @@ class AvroSerializer(SchemaSerializer[T], Generic[T]):
 class AvroDeserializer(SchemaDeserializer[T_co], Generic[T_co]):
     """`AvroDeserializer(registry, Order)`, or without a type for dictionaries.
 
-    With a type, records of other versions are read as Avro's rules of schema resolution say: fields that the type does
-    not have are dropped, and defaults are filled in.
+    With a type, records of other versions are read by Avro's schema resolution: fields that the type does not have are
+    dropped, and defaults are filled in.
     """
 
     kinds = (AVRO,)
@@ -187,7 +187,7 @@ class AvroDeserializer(SchemaDeserializer[T_co], Generic[T_co]):
     def reader(self, schema: Schema, resolved: Resolved) -> Callable[[bytes, bytes | None], Any]:
         codec, reader, convert = AvroCodec(schema, resolved), self._reader, self._convert
         if self._typed is not None:
-            # A type stands for records of any name.
+            # The record name of a type need not match.
             reader = AvroCodec(Schema(json.dumps(self._typed | {"aliases": [codec.name]}), AVRO))
         if convert is None:
             return lambda data, _: codec.decode(data, reader)

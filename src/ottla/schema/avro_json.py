@@ -1,4 +1,4 @@
-"""JSON values as Avro values: what `msgspec.json.encode` makes of times, decimals and bytes, back again. Pure rules."""
+"""Converts JSON values to Avro values: reverts `msgspec.json.encode` of times, decimals and bytes. Pure rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SCALARS: Final[dict[str, Any]] = {
 
 
 def avro_value(schema: Any, value: Any, named: dict[str, Any]) -> Any:  # noqa: ANN401 - Avro's JSON
-    """The value that fastavro writes for this JSON. `named` has the named types of the schema."""
+    """The value to pass to fastavro for this JSON. `named` has the named types of the schema."""
     if isinstance(schema, list):
         return _branch(schema, value, named)
     if isinstance(schema, str):
@@ -69,7 +69,7 @@ def _inside(schema: dict[str, Any], value: Any, named: dict[str, Any]) -> Any:  
 
 
 def _branch(branches: list[Any], value: Any, named: dict[str, Any]) -> Any:  # noqa: ANN401
-    """The first branch that the value can be of; fastavro says why none is."""
+    """The first branch of a union that accepts the value; if there is none, fastavro reports why."""
     for each in branches:
         resolved = named.get(each, each) if isinstance(each, str) else each
         kind = resolved if isinstance(resolved, str) else resolved["type"]

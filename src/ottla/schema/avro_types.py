@@ -40,7 +40,7 @@ _NONE: Final = object()
 
 
 class AvroType:
-    """`Annotated[int, AvroType("int")]`: the Avro type of a field, where another than the usual one is wanted."""
+    """`Annotated[int, AvroType("int")]`: overrides the Avro type of a field."""
 
     def __init__(self, schema: str | dict[str, Any] | list[Any]) -> None:
         self.schema = schema
@@ -50,11 +50,13 @@ class _Field(NamedTuple):
     name: str
     hint: Any
     default: Any
-    """_NONE if there is none."""
+    """The default value; _NONE if there is none."""
 
 
 def avro_schema(kind: type[Any], namespace: str | None = None) -> dict[str, Any]:
-    """The record schema of a class. A default of a field is that of the schema, which lets readers go on."""
+    """The record schema of a class. Field defaults become defaults in the schema, so that readers of older data can use
+    them.
+    """
     found: dict[str, Any] = _Builder().record(kind)
     return {"type": "record", "namespace": namespace, **found} if namespace else found
 
@@ -74,7 +76,7 @@ class _Builder:
         kind = self._of(field.hint, where)
         default = _json_default(field.default)
         if isinstance(kind, list) and default is not _NONE and default is not None and kind[0] == "null":
-            kind = [*kind[1:], "null"]  # a default is of the first type
+            kind = [*kind[1:], "null"]  # the default must be of the first type
         found = {"name": field.name, "type": kind}
         return found if default is _NONE else {**found, "default": default}
 

@@ -28,7 +28,7 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 class ConnectionOptions(TypedDict, total=False):
     auth: tuple[str, str] | None
-    """User and password; also possible in the URL."""
+    """User and password; they may also be in the URL."""
     token: str | Callable[[], str] | None
     """A bearer token, or a function that returns the current one."""
     ca_file: str | None
@@ -37,7 +37,7 @@ class ConnectionOptions(TypedDict, total=False):
     """Client certificate, in PEM."""
     key_file: str | None
     headers: Mapping[str, str]
-    """Sent with every request."""
+    """Headers sent with every request."""
     timeout_s: float
 
 
@@ -93,7 +93,7 @@ class RegistryConnection:
         return self._ask(_Asked("DELETE", path, query))
 
     def _ask(self, asked: _Asked) -> Any:  # noqa: ANN401 - any JSON
-        """Each URL in turn; all of them again if the registry is overloaded or restarting."""
+        """Send a request to each URL in turn; again to all if the registry is overloaded or restarting."""
         failed: RegistryUnavailable | None = None
         for attempt in range(_RETRIES):
             if attempt:

@@ -1,4 +1,4 @@
-"""From the text of a .proto file to a descriptor of the protobuf package."""
+"""Converts the text of a .proto file to a descriptor of the protobuf package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # noqa: ANN401 - a FileDescriptor
-    """In a separate pool: another version of the file may be loaded in this process."""
+    """The descriptor, in a separate pool: another version of the file may be loaded in this process."""
     from google.protobuf.descriptor_pool import DescriptorPool
 
     pool = DescriptorPool()
@@ -40,7 +40,7 @@ def _add(pool: Any, types: Types, name: str) -> None:  # noqa: ANN401 - a pool
 
 
 def _add_known(pool: Any, name: str) -> None:  # noqa: ANN401 - a pool
-    """A file of the protobuf package."""
+    """Add a file of the protobuf package."""
     try:
         pool.FindFileByName(name)
     except KeyError:

@@ -1,4 +1,4 @@
-"""The part that all deserializers have in common: schemas by id, loaded once."""
+"""The common base of deserializers: schemas by id, loaded once."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Reader = "Callable[[bytes, bytes | None], Any]"
 
 
 class SchemaDeserializer(ABC, Generic[T_co]):
-    """For a consumer: `value_deserializer=…` or `key_deserializer=…`; or called with the bytes of a value."""
+    """For a consumer: `value_deserializer=…` or `key_deserializer=…`. Can also be called with the bytes of a value."""
 
     kinds: tuple[str, ...] = ()
-    """Types of schemas that it reads; all if empty."""
+    """The schema types that it reads; all if empty."""
 
     def __init__(self, registry: Registry | str) -> None:
         self.registry = Registry.of(registry)
@@ -40,10 +40,10 @@ class SchemaDeserializer(ABC, Generic[T_co]):
 
     @abstractmethod
     def reader(self, schema: Schema, resolved: Resolved) -> Callable[[bytes, bytes | None], Any]:
-        """A function of the data after the id, and of what follows the id if that is in a header."""
+        """A function that decodes the data after the id; it also gets the bytes after the id if that is in a header."""
 
     def deserialize(self, data: bytes, part: Part, headers: Headers) -> T_co:
-        """For the consumer: does not wait, but raises NotReady."""
+        """Deserialize for the consumer: does not block, but raises NotReady."""
         wanted, begin = split(data, part, headers)
         reader = self._readers.get(wanted)
         if reader is None:
@@ -54,7 +54,7 @@ class SchemaDeserializer(ABC, Generic[T_co]):
         return found
 
     def __call__(self, data: bytes, headers: Headers = _NO_HEADERS, part: Part = "value") -> T_co:
-        """The value of some bytes; blocks when a schema is first used."""
+        """Deserialize these bytes; blocks when a schema is first used."""
         try:
             return self.deserialize(data, part, headers)
         except NotReady as needed:
@@ -62,7 +62,7 @@ class SchemaDeserializer(ABC, Generic[T_co]):
             return self.deserialize(data, part, headers)
 
     def _prepare(self, wanted: SchemaId) -> None:
-        """An error is raised by the next `deserialize`, which knows the record that it concerns."""
+        """Load the schema. An error is raised by the next `deserialize`, which knows the record that it concerns."""
         try:
             self._readers[wanted] = self._loaded(wanted)
         except OttlaError as failed:
@@ -79,7 +79,7 @@ class SchemaDeserializer(ABC, Generic[T_co]):
 
 
 class AnyDeserializer(SchemaDeserializer[Any]):
-    """Reads Avro, JSON Schema and Protobuf by the schema that the id names; Protobuf messages as dictionaries."""
+    """Reads Avro, JSON Schema and Protobuf, depending on the schema; Protobuf messages as dictionaries."""
 
     def reader(self, schema: Schema, resolved: Resolved) -> Callable[[bytes, bytes | None], Any]:
         if schema.type == AVRO:

@@ -6,17 +6,17 @@ from ottla.core.errors import OttlaError
 
 
 class SchemaError(OttlaError):
-    """A value does not fit its schema, or a schema cannot be used."""
+    """A value does not match its schema, or a schema cannot be used."""
 
 
 class RegistryUnavailable(OttlaError):
-    """The registry does not answer, or cannot answer now."""
+    """The registry does not respond, or reports that it is temporarily unavailable."""
 
     is_retriable = True
 
 
 class RegistryRefused(OttlaError):
-    """The registry answered with an error; `code` is its error_code."""
+    """The registry returned an error; `code` is its error_code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"{message} ({code})")

@@ -1,7 +1,8 @@
-"""How the id of a schema is written beside a key or value: pure rules.
+"""The encoding of schema ids in keys, values and headers: pure rules.
 
-Before the data: a zero byte and the id in four bytes, or a byte of 1 and the GUID in 16. Or the same bytes in a header,
-and the data alone as key or value. In Protobuf the path of the message within its file follows the id.
+The data is preceded by a zero byte and the id in four bytes, or by a byte of 1 and the GUID in 16 bytes. Alternatively
+these bytes are in a header, and the key or value is only the data. In Protobuf the path of the message within its file
+follows the id.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def guid_bytes(guid: str) -> bytes:
 
 
 def split(data: bytes | None, part: Part, headers: Iterable[tuple[str, bytes | None]] = ()) -> tuple[SchemaId, int]:
-    """The id of a key or value, and where the data begin after it: 0 if the id is in a header."""
+    """The id of a key or value, and the position of the data after it: 0 if the id is in a header."""
     wanted = HEADERS[part]
     for name, value in headers:
         if name == wanted and value is not None:
@@ -64,7 +65,7 @@ def _read(data: bytes) -> tuple[SchemaId, int]:
 
 
 def header_indexes(part: Part, headers: Iterable[tuple[str, bytes | None]]) -> bytes | None:
-    """What follows the id in a header: a Protobuf message's path; None without such a header."""
+    """The bytes after the id in a header: a Protobuf message's path; None without such a header."""
     for name, value in headers:
         if name == HEADERS[part] and value is not None:
             return value[_read(value)[1] :]
@@ -79,7 +80,7 @@ def index_bytes(indexes: Sequence[int]) -> bytes:
 
 
 def read_indexes(data: bytes, at: int = 0) -> tuple[tuple[int, ...], int]:
-    """The path at this place, and where it ends."""
+    """The path at this position, and its end."""
     count, at = _read_varint(data, at)
     if count == 0:
         return (0,), at

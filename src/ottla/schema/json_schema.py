@@ -36,7 +36,7 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
     found = msgspec.json.schema(kind)
     name = found.get("$ref", "").removeprefix(_DEFINITIONS)
     others = {key: each for key, each in found.get("$defs", {}).items() if key != name}
-    # At the top, so that the schema has a title; unless the type contains itself.
+    # Inlined at the top level, so that the schema has a title; not possible if the type is recursive.
     if name and f'"{_DEFINITIONS}{name}"' not in json.dumps(found["$defs"]):
         found = {**found["$defs"][name], **({"$defs": others} if others else {})}
     else:
@@ -57,7 +57,7 @@ def given_schema(given: object) -> Schema | None:
 
 
 def validator(schema: Schema, resolved: Resolved) -> Callable[[Any], None]:
-    """A function that raises SchemaError if a value is not valid."""
+    """A function that raises SchemaError for an invalid value."""
     try:
         from jsonschema import Draft7Validator
         from jsonschema.validators import validator_for

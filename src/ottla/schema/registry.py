@@ -32,8 +32,7 @@ class Registered:
 class Registry:
     """`Registry("http://localhost:8080/schema-registry")`. Thread-safe; calls block.
 
-    A schema that was fetched or registered is not asked for again. The latest version of a subject is asked for
-    each time.
+    Schemas that were fetched or registered are cached. The latest version of a subject is requested each time.
     """
 
     def __init__(self, url: str, **options: Unpack[ConnectionOptions]) -> None:
@@ -77,7 +76,7 @@ class Registry:
         return self._version(subject, "latest")
 
     def version(self, subject: str, number: int) -> Registered:
-        """One version of a subject, also if it is soft-deleted."""
+        """One version of a subject, even if it is soft-deleted."""
         found = self._versions.get((subject, number))
         if found is None:
             found = self._versions[subject, number] = self._version(subject, number)
@@ -91,19 +90,19 @@ class Registry:
         return list(self.connection.get("subjects"))
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
-        """Register a schema, or return the version that it has already."""
+        """Register a schema, or return its version if it is already registered."""
         known = self._registered.get((subject, schema, normalize, True))
         if known is not None:
             return known
         made = self.connection.post("subjects", subject, "versions", body=_body(schema), normalize=normalize)
         if not {"version", "guid", "schema"} <= made.keys():
-            # Older registries answer with the id alone.
+            # Older registries return only the id.
             made |= self.connection.post("subjects", subject, body=_body(schema), normalize=normalize)
         found = self._registered[subject, schema, normalize, True] = _registered(made, subject)
         return found
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
-        """The version of a schema that is registered already."""
+        """The version of a registered schema."""
         known = self._registered.get((subject, schema, normalize, False))
         if known is None:
             found = self.connection.post("subjects", subject, body=_body(schema), normalize=normalize)
@@ -111,7 +110,7 @@ class Registry:
         return known
 
     def resolved(self, schema: Schema) -> Resolved:
-        """The references of a schema, direct and indirect, those that others need first."""
+        """The references of a schema, direct and indirect, dependencies first."""
         found: dict[str, tuple[Reference, str]] = {}
         self._collect(schema, found, set())
         return tuple(found.values())

@@ -1,4 +1,4 @@
-"""The part that all serializers have in common: subjects, ids, and where ids are written."""
+"""The common base of serializers: subjects, ids, and where ids are written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SerializerOptions(TypedDict, total=False):
     subjects: Strategy | Callable[[str, Part, str | None], str]
     """topic (the default), record or topic-record; or a function of topic, "key" or "value", and record name."""
     register: bool
-    """Register the schema when it is first used (the default); otherwise it must be registered already."""
+    """Register the schema when it is first used (the default); otherwise it must already be registered."""
     use: Literal["latest"] | int | None
     """Write with the latest version of the subject, or the schema with this id, instead of the given schema."""
     normalize: bool
@@ -42,7 +42,7 @@ class SerializerOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """SerializerOptions with their defaults, checked."""
+    """SerializerOptions with their defaults, validated."""
 
     subjects: Strategy | Callable[[str, Part, str | None], str] = "topic"
     register: bool = True
@@ -68,7 +68,9 @@ class Writing:
 
 
 class SchemaSerializer(ABC, Generic[T]):
-    """For a producer: `value_serializer=…` or `key_serializer=…`; or called: `serializer(value, topic="orders")`."""
+    """For a producer: `value_serializer=…` or `key_serializer=…`. Can also be called: `serializer(value,
+    topic="orders")`.
+    """
 
     def __init__(self, registry: Registry | str, **options: Unpack[SerializerOptions]) -> None:
         if unknown := options.keys() - SerializerOptions.__annotations__.keys():
@@ -78,21 +80,21 @@ class SchemaSerializer(ABC, Generic[T]):
         self._writings: dict[tuple[str | None, Part], Writing] = {}
         self._preparing = threading.Lock()
 
-    # Of each type
+    # Implemented for each schema type
 
     @property
     @abstractmethod
     def schema(self) -> Schema | None:
-        """The given schema; None if it is that of the registry."""
+        """The given schema; None if the registry's is used."""
 
     @property
     @abstractmethod
     def record_name(self) -> str | None:
-        """The name by which `subjects="record"` and `"topic-record"` form subjects."""
+        """The record name in the subjects of `subjects="record"` and `"topic-record"`."""
 
     @abstractmethod
     def encoder(self, schema: Schema, resolved: Resolved) -> tuple[Callable[[Any], bytes], bytes]:
-        """How to encode with this schema, and what follows the id."""
+        """The encoder for this schema, and the bytes after the id."""
 
     def with_references(self, schema: Schema) -> Schema:
         """The given schema, with references to registered versions."""
@@ -104,13 +106,13 @@ class SchemaSerializer(ABC, Generic[T]):
         return (topic, part) in self._writings
 
     def prepare(self, topic: str | None, part: Part) -> None:
-        """Register the schema, or get the one to use."""
+        """Register the schema, or load the one to use."""
         with self._preparing:
             if (topic, part) not in self._writings:
                 self._writings[topic, part] = self._prepared(topic, part)
 
     def writing(self, topic: str | None, part: Part) -> tuple[bytes, Callable[[Any], bytes]]:
-        """What precedes the data, and how values are encoded: for many values of one topic."""
+        """The bytes before the data, and the encoder: for many values of one topic."""
         self.prepare(topic, part)
         found = self._writings[topic, part]
         return found.frame, found.encode
@@ -122,7 +124,7 @@ class SchemaSerializer(ABC, Generic[T]):
         return writing.frame + writing.encode(value), headers
 
     def __call__(self, value: T, topic: str | None = None, part: Part = "value") -> bytes:
-        """The bytes of one value; blocks when the topic is first used."""
+        """Serialize one value; blocks when the topic is first used."""
         if self.settings.ids == "header":
             raise SchemaError('ids="header" needs a producer, which writes headers')
         if (topic, part) not in self._writings:

@@ -1,4 +1,4 @@
-"""Subjects of serializers: pure rules."""
+"""Subject name strategies of serializers: pure rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ottla.schema.frames import Part
 
 Strategy = Literal["topic", "record", "topic-record"]
-"""orders-value; shop.Order; orders-shop.Order."""
+"""Examples: orders-value; shop.Order; orders-shop.Order."""
 
 
 def subject_of(

@@ -1,4 +1,4 @@
-"""Python objects and plain values, both ways: dataclasses, msgspec structs, pydantic models."""
+"""Conversion between Python objects and plain values: dataclasses, msgspec structs, pydantic models."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ _KEPT: Final = (
     decimal.Decimal,
     uuid.UUID,
 )
-"""Types that Avro has itself."""
+"""Types that Avro supports directly."""
 
 
 def is_model(kind: object) -> bool:
-    """A class of pydantic, which need not be installed."""
+    """Whether this is a pydantic model; pydantic need not be installed."""
     return isinstance(kind, type) and hasattr(kind, "model_fields") and hasattr(kind, "model_validate")
 
 
 def is_typed(kind: object) -> bool:
-    """A class whose fields give a schema."""
+    """Whether a schema can be derived from this class."""
     if not isinstance(kind, type):
         return False
     return dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct) or is_model(kind)
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401
-    """Dictionaries, lists and scalars; times, decimals and UUIDs as they are. What is plain stays the same object."""
+    """Convert to dictionaries, lists and scalars; times, decimals and UUIDs are kept. Plain values are returned
+    unchanged.
+    """
     if type(value) is dict:
         return value
     if is_model(type(value)):
@@ -53,7 +55,9 @@ def to_json_values(value: Any) -> Any:  # noqa: ANN401
 
 
 def from_plain(kind: type[Any] | None, kept: tuple[type, ...] = _KEPT) -> Callable[[Any], Any] | None:
-    """A function from plain values to objects of this type; None without a type. JSON keeps no types but its own."""
+    """A function that converts plain values to objects of this type; None without a type. JSON has only its own
+    types.
+    """
     if kind is None:
         return None
     if is_model(kind):

@@ -20,7 +20,7 @@ Assignment: TypeAlias = "dict[bytes, tuple[int, ...]]"
 
 
 def assign(subscriptions: Mapping[str, frozenset[str]], topics: Mapping[str, TopicSize]) -> dict[str, Assignment]:
-    """Topic by topic, round-robin; each topic starts with another member, to spread small topics."""
+    """Assign topic by topic, round-robin. Each topic starts with another member, to spread small topics."""
     assigned: dict[str, dict[bytes, list[int]]] = {member: {} for member in subscriptions}
     turn = 0
     for name in sorted(topics):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Acknowledgement(IntEnum):
-    """The protocol's codes."""
+    """Acknowledgement types, with the protocol's codes."""
 
     GAP = 0
     ACCEPT = 1
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
     @property
     def is_lasting(self) -> bool:
-        """Whether it is persisted."""
+        """Whether this state is persisted."""
         return self.state in (State.AVAILABLE, State.ACKNOWLEDGED, State.ARCHIVED)
 
 

@@ -56,7 +56,7 @@ class Member:
     previous_epoch: int = 0
     target: Assignment = field(default_factory=dict)
     assigned: Assignment = field(default_factory=dict)
-    """The assignment it was last sent."""
+    """The assignment that the member was last sent."""
 
     @property
     def held_bytes(self) -> int:
@@ -86,7 +86,7 @@ class ShareGroup:
 
     @property
     def held_bytes(self) -> int:
-        """An estimate, including the state of its partitions."""
+        """An estimate of the memory, including the state of its partitions."""
         states = sum(len(one.partitions) for one in self.initialized.values())
         return _GROUP_BYTES + _STATE_BYTES * states + sum(each.held_bytes for each in self.members.values())
 
@@ -104,7 +104,7 @@ class ShareGroup:
         return replace(self, members=left, epoch=self.epoch + 1).assigned_anew(topics)
 
     def assigned_anew(self, topics: Topics) -> ShareGroup:
-        """With a new assignment; the same group if it is unchanged."""
+        """The group with a new assignment; the same object if the assignment is unchanged."""
         known = {name: size for name in self.topics if (size := topics(name)) is not None}
         targets = assign({each.id: each.topics for each in self.members.values()}, known)
         is_same = all(each.target == targets[each.id] for each in self.members.values())
@@ -131,13 +131,13 @@ class ShareGroup:
         ]
 
     def reading(self, topic_id: bytes, name: str, partition: int) -> ShareGroup:
-        """With this partition initialized."""
+        """The group with this partition initialized."""
         known = self.initialized.get(topic_id, Initialized(name, frozenset()))
         grown = Initialized(name, known.partitions | {partition})
         return replace(self, initialized={**self.initialized, topic_id: grown}, epoch=max(self.epoch, 1))
 
     def forgetting(self, topic_id: bytes) -> ShareGroup:
-        """Without the state of a topic."""
+        """The group without the state of a topic."""
         return replace(self, initialized={each: one for each, one in self.initialized.items() if each != topic_id})
 
     # ── Responses ────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,6 @@
-"""Share groups as records of `__consumer_offsets`: the records of a change, and groups from records."""
+"""Conversion between share groups and records of `__consumer_offsets`: the records of a change, and groups from
+records.
+"""
 
 from __future__ import annotations
 

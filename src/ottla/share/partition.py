@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_DELAYED: Final = 10_000
 """The maximum number of ranges of delayed records; records behind more of them have to wait."""
 _MERGED_RECORDS: Final = 1000
-"""When there are many, adjacent ranges are merged up to this size."""
+"""If there are many ranges, adjacent ones are merged up to this size."""
 
 
 class SharePartition:
@@ -35,10 +35,10 @@ class SharePartition:
         self.start = start
         """The share-partition start offset: all records below are finished."""
         self.end = start
-        """From here on nothing was inspected yet."""
+        """The offset from which nothing was inspected yet."""
         self._spans = Spans()
         self._unknown: list[tuple[int, int]] = []
-        """Between start and end, offsets to inspect: again, or since loading."""
+        """Offsets between start and end to inspect: again, or for the first time since loading."""
         self._wake_ups: list[tuple[int, int, int]] = []
         self._first_available = start
 
@@ -103,7 +103,7 @@ class SharePartition:
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def wanted(self, most_in_flight: int) -> int | None:
-        """From where on to read; None if nothing is available before the next event."""
+        """The offset from which to read; None if nothing is available before the next event."""
         found = None
         if self._count(State.AVAILABLE):
             span = self._spans.next_of(State.AVAILABLE, self._first_available)
@@ -117,7 +117,7 @@ class SharePartition:
         return found
 
     def has_room(self, most_in_flight: int) -> bool:
-        """Whether there may be more than what was inspected so far."""
+        """Whether there may be more records than were inspected so far."""
         return self.in_flight < most_in_flight and self._spans.stretches[State.DELAYED] < MOST_DELAYED
 
     def is_unknown(self, first: int, last: int) -> bool:
@@ -126,14 +126,16 @@ class SharePartition:
     def look_at(
         self, read_from: int, first: int, last: int, delays: Sequence[Delay] = (), *, is_data: bool = True
     ) -> None:
-        """A read from `read_from` on found a batch with offsets first to last, some of them not due yet."""
+        """Process a batch with offsets first to last that was read from `read_from` on; some records may not be due
+        yet.
+        """
         if first > read_from:
             self.miss(read_from, first - 1)
         self._learn(first, last, State.AVAILABLE if is_data else State.ARCHIVED, delays if is_data else ())
         self._advance()
 
     def miss(self, first: int, last: int) -> None:
-        """The log has no records there, or no longer: compaction may have removed them."""
+        """Record that the log has no records there, or no longer: compaction may have removed them."""
         self._learn(first, last, State.ARCHIVED)
         for span in self._spans.between(first, last):
             if span.state is State.AVAILABLE:
@@ -293,13 +295,13 @@ class SharePartition:
         return offset
 
     def buried(self, letters: Iterable[Acquired]) -> list[Change]:
-        """The dead letters of these are durable."""
+        """Archive these records, whose dead letters are durable."""
         return [Change(first, last, State.ARCHIVED, count) for first, last, count in letters]
 
     # ── Start offset ─────────────────────────────────────────────────────────────────────────────────────────
 
     def move_start(self, offset: int) -> None:
-        """Records below are gone, regardless of their owner."""
+        """Move the start offset: records below it are gone, regardless of their owner."""
         if offset <= self.start:
             return
         self._spans.cut(self.start, offset - 1)
@@ -309,7 +311,7 @@ class SharePartition:
         self._advance()
 
     def cut_end(self, offset: int) -> None:
-        """The log ends before the inspected end: a power failure lost the rest."""
+        """Lower the inspected end to that of the log: a power failure lost the rest."""
         if offset < self.end:
             self._spans.cut(offset, self.end - 1)
             self._unknown = [(a, min(b, offset - 1)) for a, b in self._unknown if a < offset]

@@ -1,4 +1,4 @@
-"""The records of share groups, in Kafka's formats, both ways."""
+"""Encodes and decodes the records of share groups, in Kafka's formats."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def encode_group_record(kind: int, key: GroupKey | MemberKey, value: Message | N
 
 
 def decode_group_record(key: bytes, value: bytes | None) -> GroupRecord | None:
-    """None if it is not of a share group. Raises ProtocolError if it is malformed."""
+    """Parse a record; None if it is not of a share group. Raises ProtocolError if it is malformed."""
     kind = version_of(key, GROUPS_TOPIC)
     if kind not in _GROUP_RECORDS:
         return None

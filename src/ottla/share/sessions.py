@@ -35,9 +35,9 @@ class Session:
         self.owner = owner
         """The connection: acquired records are released when it is lost."""
         self.epoch = 1
-        """Of the next request."""
+        """The epoch of the next request."""
         self.partitions: dict[At, None] = {}
-        """In fetch order; a partition that returned records goes to the end."""
+        """The partitions in fetch order; a partition that returned records moves to the end."""
 
     def update(self, added: Iterable[At], forgotten: Iterable[At]) -> None:
         for at in added:
@@ -46,7 +46,7 @@ class Session:
             self.partitions.pop(at, None)
 
     def served(self, at: At) -> None:
-        """It has had its turn."""
+        """Move the partition to the end, after it was served."""
         if at in self.partitions:
             del self.partitions[at]
             self.partitions[at] = None
@@ -100,7 +100,7 @@ class Sessions:
         return any(key.group_id == group_id for key in self._by_key)
 
     def lost(self, owner: object) -> list[Session]:
-        """The connection is closed, and its sessions with it."""
+        """Close the sessions of a closed connection."""
         found = [self._by_key[key] for key in self._by_owner.get(owner, ())]
         for session in found:
             self.close(session.key)

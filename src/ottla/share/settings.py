@@ -39,7 +39,7 @@ class GroupSettings(NamedTuple):
 
 
 def settings_of(config: ShareConfig, texts: Mapping[str, str]) -> GroupSettings:
-    """The values were validated when they were set."""
+    """The settings of a group; its configs were validated when they were set."""
 
     def number(name: str, otherwise: int) -> int:
         return int(texts.get(name, otherwise))

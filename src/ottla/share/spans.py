@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class State(IntEnum):
-    """Kafka's codes; negative ones are ours, and never persisted."""
+    """Kafka's codes; negative ones are specific to Ottla, and never persisted."""
 
     DYING = -2
-    """Rejected, but not archived before its dead letter is durable."""
+    """Rejected, but archived only after its dead letter is durable."""
     DELAYED = -1
     """Not due yet."""
     AVAILABLE = 0
@@ -40,11 +40,11 @@ class Span:
         self.last = last
         self.state = state
         self.count = count
-        """Its delivery count."""
+        """The delivery count."""
         self.member = member
-        """The member that has acquired it."""
+        """The member that has acquired the records."""
         self.until_ms = until_ms
-        """When its lock expires, or when it may be due."""
+        """When the lock expires, or when the records may be due."""
 
     @property
     def size(self) -> int:
@@ -57,7 +57,7 @@ class Span:
         return Span(self.first, self.last, State.ARCHIVED, self.count)
 
     def continues(self, before: Span) -> bool:
-        """Whether the two can be merged."""
+        """Whether the two spans can be merged."""
         if before.last + 1 != self.first or before.state is not self.state:
             return False
         if self.state.is_final:
@@ -69,14 +69,14 @@ class Span:
 
 
 class Spans:
-    """There may be gaps: offsets with unknown state."""
+    """Spans of offsets; gaps between them are offsets with unknown state."""
 
     def __init__(self) -> None:
         self._spans: list[Span] = []
         self.records: dict[State, int] = dict.fromkeys(State, 0)
         """The number of offsets with each state."""
         self.stretches: dict[State, int] = dict.fromkeys(State, 0)
-        """The number of spans."""
+        """The number of spans with each state."""
 
     def __iter__(self) -> Iterator[Span]:
         return iter(self._spans)
@@ -85,7 +85,7 @@ class Spans:
         return len(self._spans)
 
     def _index(self, offset: int) -> int:
-        """Of the span with this offset, or of the first behind it."""
+        """The index of the span with this offset, or of the first one behind it."""
         at = bisect_right(self._spans, offset, key=_first)
         return at - 1 if at and self._spans[at - 1].last >= offset else at
 
@@ -123,7 +123,7 @@ class Spans:
         self._spans[at:end] = pieces
 
     def put(self, span: Span) -> None:
-        """Replace the state of its offsets."""
+        """Replace the state of the span's offsets."""
         if self._spans and self._spans[-1].last >= span.first:
             self.cut(span.first, span.last)
         at = bisect_right(self._spans, span.first, key=_first)
@@ -149,7 +149,7 @@ class Spans:
         self.stretches[span.state] -= 1
 
     def gaps(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The gaps between these."""
+        """The gaps between these offsets."""
         found = []
         for span in self.between(first, last):
             if span.first > first:

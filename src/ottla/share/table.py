@@ -22,8 +22,8 @@ class ShareGroups:
         self._groups: dict[str, ShareGroup] = {}
         self._counted: dict[str, int] = {}
         self._seen_until_ms: dict[tuple[str, str], int] = {}
-        # Heartbeats only extend a session, and do not touch the heap: a member is in it once, and those
-        # that have rejoined possibly again for a stale deadline.
+        # Heartbeats only extend a session, and do not touch the heap: each member is in it once, and members that have
+        # rejoined may be in it again with a stale deadline.
         self._wake_ups: list[tuple[int, str, str]] = []
         self._wakes_at_ms: dict[tuple[str, str], int] = {}
 

@@ -29,7 +29,7 @@ class LogConfig(Struct, frozen=True, kw_only=True):
     retention_bytes: int = -1
     """Delete the oldest segments of a partition above this size; -1 for no limit."""
     cleanup_policy: CleanupPolicy = "delete"
-    """Whether old segments are deleted, compacted to the last value per key, or both."""
+    """What happens to old segments: deleted, compacted to the last value per key, or both."""
     max_message_bytes: int = 1_048_588
     """Maximum size of a record batch."""
     message_timestamp_type: TimestampType = "CreateTime"
@@ -41,9 +41,8 @@ class LogConfig(Struct, frozen=True, kw_only=True):
     producer_id_expiration_ms: int = _DAY_MS
     """Expire a producer's state after it has been idle for this long."""
     flush: FlushPolicy = "interval"
-    """When data is synced: by the operating system, every `flush_interval_ms`, or before each acknowledgement. If the
-    process is killed, no policy loses data; in a power failure, only "ack" loses none.
-    """
+    """When data is synced: by the operating system, every `flush_interval_ms`, or before each
+    acknowledgement. A killed process loses nothing with any of them; a power failure loses nothing with "ack"."""
     flush_interval_ms: int = 1000
     """The fsync interval when `flush` is "interval"."""
 

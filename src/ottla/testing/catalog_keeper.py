@@ -1,4 +1,4 @@
-"""The catalog of an in-process cluster, in a background thread, as the supervisor of workers keeps it."""
+"""The catalog of an in-process cluster, in a background thread, as in the supervisor of workers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CatalogKeeper:
         serving.add_done_callback(self._serving.discard)
 
     async def _open(self) -> None:
-        # In the thread that uses it, as SQLite requires.
+        # Created in the thread that uses it, as SQLite requires.
         self._keeper = Keeper(self._folder)
 
     async def _close(self) -> None:

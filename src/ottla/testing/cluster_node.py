@@ -58,7 +58,7 @@ class ClusterNode:
         return self._running.broker
 
     def start(self) -> None:
-        """At its previous address, if it had one."""
+        """Start the node, at its previous address if it had one."""
         if self._embedded is not None:
             raise RuntimeError(f"node {self.id} is already running")
         self._link = self._keeper.link()
@@ -69,13 +69,13 @@ class ClusterNode:
         self._settings = self._settings._replace(net=replace(self._settings.net, port=self.broker.address.port))
 
     def stop(self) -> None:
-        """Clean shutdown: leadership moves to other nodes first."""
+        """Shut down cleanly: leadership moves to other nodes first."""
         self.faults.forget_broker()
         embedded, self._embedded = self._running, None
         embedded.__exit__()
 
     def kill(self) -> None:
-        """Abrupt stop: connections break. Written data stays."""
+        """Stop abruptly: connections break. Written data stays."""
         self.call(self.broker.listener.stop(0))
         self._link.close()
         self.stop()

@@ -115,7 +115,7 @@ class OttlaContainer:
 
 
 def _free_ports() -> tuple[int, int]:
-    """Free now, and very likely still when the container binds them."""
+    """Ports that are free now, and very likely still free when the container binds them."""
     with socket.socket() as first, socket.socket() as second:
         for one in (first, second):
             one.bind(("127.0.0.1", 0))

@@ -31,7 +31,7 @@ _READ_BYTES: Final = 8 << 20
 async def create(
     client: LocalClient, name: str, partitions: int, configs: Mapping[str, str] | None, replication_factor: int = -1
 ) -> None:
-    """Like a client, so that invalid topics are rejected, too."""
+    """Create a topic through the broker's handlers, so that invalid topics are rejected."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,

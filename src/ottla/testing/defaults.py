@@ -10,7 +10,7 @@ from ottla.broker.settings import Settings
 
 _DRAIN_MS: Final = 250
 _HEARTBEAT_MS: Final = 100
-"""Of consumer group members: every step of a rebalance takes one."""
+"""The heartbeat interval of consumer group members: every step of a rebalance takes one heartbeat."""
 
 
 def for_tests(settings: Settings | None) -> Settings:

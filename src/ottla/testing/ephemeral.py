@@ -43,12 +43,12 @@ _NAME: Final = "ottla-testing"
 class EphemeralBroker:
     """`with ottla.testing.broker() as broker:`; in pytest the fixture `ottla` is one.
 
-    It runs in a background thread, and its methods may be called from any thread, also from an event loop: all except
-    those that wait return at once.
+    It runs in a background thread, and its methods may be called from any thread, including that of an event loop: all
+    of them return at once, except those that wait.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
-        """The settings except for port and folder, which are always new."""
+        """`settings` are all settings except port and folder, which are always new."""
         self._settings = for_tests(settings)
         self.requests = History()
         """The history of requests."""
@@ -141,7 +141,7 @@ class EphemeralBroker:
         self.call(create(self._client, name, partitions, configs))
 
     def topics(self) -> list[str]:
-        """Without internal topics."""
+        """The names of all topics except internal ones."""
         return self._do(lambda: sorted(n for n, one in self.broker.topics.by_name.items() if not one.entry.is_internal))
 
     def produce(

@@ -125,7 +125,7 @@ class EphemeralCluster:
         replication_factor: int | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """On all nodes by default; returns once each partition has a leader."""
+        """Create a topic, on all nodes by default; returns once each partition has a leader."""
         node = self._running[0]
         copies = self._count if replication_factor is None else replication_factor
         node.call(create(node.client(), name, partitions, configs, copies))

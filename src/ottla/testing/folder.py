@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a private folder is created in it
 _ENOUGH_BYTES: Final = 256 << 20
-"""Containers often have much less, which one large test would fill."""
+"""The required free memory. Containers often have much less, which one large test would fill."""
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def ephemeral_folder() -> Iterator[Path]:
 
 
 def _parent() -> Path:
-    """In memory, or the system's temporary folder."""
+    """A folder in memory, or the system's temporary folder."""
     try:
         space = os.statvfs(_IN_MEMORY)
     except OSError:

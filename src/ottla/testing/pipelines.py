@@ -29,7 +29,7 @@ class PipelineUnderTest:
     ) -> Outcome:
         """The rows of every sink and the dead letters of every source, for records by source.
 
-        A record is a `SampleRecord`, bytes, a text, None (no value), or anything else that is sent as JSON.
+        A record is a `SampleRecord`, bytes, a string, None (no value), or any other value, which is sent as JSON.
         """
         for name in records:
             if name not in self._pipeline.sources:
@@ -42,7 +42,9 @@ class PipelineUnderTest:
         return run_case(self._spark, self._pipeline, case)
 
     def check(self, tests: Path | None = None) -> None:
-        """Run the cases of a file (NAME.tests.toml beside the pipeline's file); AssertionError if one fails."""
+        """Run the test cases of a file (NAME.tests.toml beside the pipeline's file); raises AssertionError if one
+        fails.
+        """
         cases = load_cases(tests or tests_file(self._file), self._pipeline)
         lines = []
         for verdict in run_cases(self._spark, self._pipeline, cases):

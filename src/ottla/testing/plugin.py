@@ -60,7 +60,9 @@ def ottla_cluster(ottla_settings: Settings | None) -> Iterator[EphemeralCluster]
 
 @pytest.fixture(scope="session")
 def ottla_pipeline() -> Iterator[Callable[[str | Path], PipelineUnderTest]]:
-    """Load a pipeline's file to run it on sample records, without a broker. One Spark for all tests of the session."""
+    """Load a pipeline's file to run it on sample records, without a broker. All tests of the session share one Spark
+    session.
+    """
     from pyspark.sql import SparkSession
 
     from ottla.testing import PipelineUnderTest

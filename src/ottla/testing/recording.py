@@ -27,7 +27,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 class Recorded(msgspec.Struct, frozen=True, array_like=True):
     partition: int
     offset: int
-    """Where it was; where it will be is for the broker to say."""
+    """The original offset; a replayed record gets another one."""
     timestamp_ms: int
     key: bytes | None
     value: bytes | None

@@ -23,7 +23,7 @@ class Snapshot:
 
     @classmethod
     def take(cls, data: Path, folder: Path) -> Snapshot:
-        """While no writes happen."""
+        """Take a snapshot, while no writes happen."""
         _copy(data, folder)
         return cls(folder)
 

@@ -1,14 +1,14 @@
 """The transaction rules as used by a broker:
 
-- On start, `replay` every record of `__transaction_state`, then complete the transactions in `unfinished`.
-- For a decision with a change: append `records.encode(…)` of it and call `apply(change)` in one step, before any
-other call; wait until the record is durable; only then answer. If the append fails, nothing has happened.
-- If the change `is_ending`, append the end marker to every partition of the transaction, wait until those are
-durable, and do the same with the change that `completed` returns.
-- One timer: at `next_deadline_ms()` carry out every change of `expire`. A slow one: those of `forget`.
+- On start, `replay` every record of `__transaction_state`, then complete the transactions in `unfinished`. - For a
+decision with a change: append `records.encode(…)` of it and call `apply(change)` in one step, before any other call;
+wait until the record is durable; only then answer. If the append fails, nothing has changed. - If the change
+`is_ending`, append the end marker to every partition of the transaction, wait until those are durable, and do the same
+with the change that `completed` returns. - One timer: at `next_deadline_ms()` carry out every change of `expire`. A
+slower timer: those of `forget`.
 
-The last record is the state of a transaction, so it can be continued after a crash between any two steps: once
-its outcome is written, it ends with it; before, it times out and is aborted.
+The last record is the state of a transaction, so it can be continued after a crash between any two steps: once its
+outcome is written, it ends with that outcome; before, it times out and is aborted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Coordinator:
             self.apply(Change(transactional_id, None if value is None else decode_value(value)))
 
     def apply(self, change: Change) -> None:
-        """Apply what has just been appended."""
+        """Apply a change that has just been appended."""
         transactional_id, after = change.transactional_id, change.transaction
         before = self._transactions.pop(transactional_id, None)
         self._count(transactional_id, before, after)
@@ -79,7 +79,7 @@ class Coordinator:
                 self.memory.held_bytes += sign * transaction_bytes(transactional_id, known)
 
     def _drop_stale_wake_ups(self) -> None:
-        """Short transactions with long timeouts would leave many behind."""
+        """Drop stale deadlines: short transactions with long timeouts would leave many behind."""
         if len(self._wake_ups) > 2 * len(self._transactions) + _SPARE_WAKE_UPS:
             self._wake_ups = [each for each in self._wake_ups if self._holds(*each)]
             heapify(self._wake_ups)
@@ -89,11 +89,11 @@ class Coordinator:
         return [each for each, transaction in self._transactions.items() if transaction.state.is_ending]
 
     def completed(self, transactional_id: str, now_ms: int) -> Change:
-        """All end markers are written."""
+        """The change after all end markers are written."""
         return Change(transactional_id, becomes.completed(self._transactions[transactional_id], now_ms))
 
     def drop(self, which: Callable[[str], bool]) -> list[str]:
-        """Unload those that another broker coordinates from now on; returns their ids."""
+        """Unload the ids that another broker coordinates from now on; returns them."""
         dropped = [each for each in self._transactions if which(each)]
         for transactional_id in dropped:
             self._count(transactional_id, self._transactions.pop(transactional_id), None)
@@ -109,7 +109,7 @@ class Coordinator:
     def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
     ) -> Decision:
-        """A producer id and epoch; the previous producer is fenced.
+        """Assign a producer id and epoch; the previous producer is fenced.
 
         `expected` is the current id and epoch of a producer that continues after an error. An open transaction is
         aborted: then the error is retriable.
@@ -147,7 +147,7 @@ class Coordinator:
                 transactional_id, becomes.restarted(known, known.epoch + 1, previous_epoch, timeout_ms, now_ms)
             )
         if expected_epoch == known.previous_epoch:
-            # Its epoch was already bumped, but it missed the response.
+            # The epoch was already bumped, but the producer missed the response.
             return _told(
                 transactional_id, becomes.restarted(known, known.epoch, known.previous_epoch, timeout_ms, now_ms)
             )
@@ -177,7 +177,9 @@ class Coordinator:
         return Decision(change=Change(transactional_id, change))
 
     def _too_large(self, error: ErrorCode) -> Decision:
-        """Clients retry COORDINATOR_NOT_AVAILABLE; memory is freed when transactions end and ids expire."""
+        """The error for an exhausted memory budget. Clients retry COORDINATOR_NOT_AVAILABLE; memory is freed when
+        transactions end and ids expire.
+        """
         self.memory.refused += 1
         return refused(error)
 
@@ -250,14 +252,14 @@ class Coordinator:
         return [Change(each, becomes.fenced(self._transactions[each], now_ms)) for each in sorted(late)]
 
     def expire_now(self, transactional_id: str, now_ms: int) -> list[Change]:
-        """The same for this producer's open transaction, regardless of its timeout."""
+        """Abort this producer's open transaction like `expire`, regardless of its timeout."""
         known = self._transactions.get(transactional_id)
         if known is None or known.state is not State.ONGOING:
             return []
         return [Change(transactional_id, becomes.fenced(known, now_ms))]
 
     def try_again(self, transactional_id: str, now_ms: int) -> None:
-        """A change of `expire` could not be written: schedule it again."""
+        """Schedule a change of `expire` again that could not be written."""
         heappush(self._wake_ups, (now_ms, transactional_id))
 
     def _holds(self, at_ms: int, transactional_id: str) -> bool:
@@ -265,7 +267,7 @@ class Coordinator:
         return known is not None and known.deadline_ms is not None and known.deadline_ms <= at_ms
 
     def forget(self, now_ms: int) -> list[Change]:
-        """The expired ids."""
+        """The changes that delete expired ids."""
         return [
             Change(transactional_id, None)
             for transactional_id, known in self._transactions.items()
@@ -281,7 +283,7 @@ def _told(transactional_id: str, becoming: Transaction) -> Decision:
 def _may_be(known: Transaction, producer_id: int, epoch: int) -> bool:
     """Whether this may be the current producer; the epoch is checked later.
 
-    It may still use the id it had before its epochs were exhausted, if it missed the new one.
+    A producer that missed its new id may still use the one it had before its epochs were exhausted.
     """
     return producer_id == known.producer_id or (
         producer_id == known.previous_producer_id and epoch >= becomes.LAST_EPOCH

@@ -21,7 +21,7 @@ class Change(Struct, frozen=True):
 
     @property
     def is_ending(self) -> bool:
-        """Once it is written, every partition needs an end marker."""
+        """Whether every partition needs an end marker once the change is written."""
         return self.transaction is not None and self.transaction.state.is_ending
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def decide_end(
     known: Transaction, producer_id: int, epoch: int, *, is_commit: bool, client_version: int
 ) -> ErrorCode | None:
-    """The immediate response; None if the transaction ends now. NONE if it has already ended the same way."""
+    """The immediate response; None if the transaction ends now, NONE if it has already ended in the same way."""
     if client_version >= EPOCH_PER_TRANSACTION:
         return _decide_with_epochs(known, producer_id, epoch, is_commit=is_commit)
     if known.producer_id != producer_id:

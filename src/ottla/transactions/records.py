@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`, in Kafka's formats, both ways.
+"""The records of `__transaction_state`, encoded and decoded in Kafka's formats.
 
 Values are written in version 1, as by Kafka with `transaction.version` 1 or higher, and read in 0 and 1. A
 record without a value is a tombstone.
@@ -82,7 +82,7 @@ def _value_of(transaction: Transaction) -> TransactionValue:
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
-        # As in Kafka: null if it cannot have partitions.
+        # As in Kafka: null in states without partitions.
         transaction_partitions=None if transaction.state is State.EMPTY else partitions,
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,

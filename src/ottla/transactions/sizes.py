@@ -13,7 +13,7 @@ _PARTITION_BYTES: Final = 250
 
 
 def transaction_bytes(transactional_id: str, transaction: Transaction | None) -> int:
-    """Of an id and its transaction; None for a new id."""
+    """The memory of an id and its transaction; None for a new id."""
     size = _ID_BYTES + len(transactional_id)
     if transaction is not None and transaction.partitions:
         size += sum(map(partition_bytes, transaction.partitions))

@@ -35,7 +35,7 @@ class State(IntEnum):
 
     @property
     def is_ending(self) -> bool:
-        """The outcome is decided, but not all end markers may be written."""
+        """Whether the outcome is decided, but end markers may be missing."""
         return self in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
 
     @property
@@ -53,4 +53,4 @@ ALLOWED_PREDECESSORS: Final[Mapping[State, frozenset[State]]] = {
     State.COMPLETE_COMMIT: _IDLE_FOLLOWED_BY,
     State.COMPLETE_ABORT: _IDLE_FOLLOWED_BY,
 }
-"""Allowed predecessors."""
+"""The allowed predecessors of each state."""

@@ -26,7 +26,7 @@ LAST_EPOCH: Final = (1 << 15) - 2
 """The highest epoch of a producer: one more is reserved for fencing."""
 
 EPOCH_PER_TRANSACTION: Final = 2
-"""The transaction version (KIP-890 part 2) from which on every end bumps the producer epoch."""
+"""The first transaction version (KIP-890 part 2) in which every end bumps the producer epoch."""
 
 
 class Transaction(Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class Transaction(Struct, frozen=True, kw_only=True):
 
     @property
     def told_producer_id(self) -> int:
-        """The producer id and epoch after this end of its transaction."""
+        """The producer id and epoch to return to the producer after this end of its transaction."""
         return self.producer_id if self.next_producer_id == NO_PRODUCER_ID else self.next_producer_id
 
     @property
@@ -67,9 +67,9 @@ class Transaction(Struct, frozen=True, kw_only=True):
         return self.epoch if self.next_producer_id == NO_PRODUCER_ID else 0
 
     def was_told_as(self, producer_id: int, epoch: int) -> bool:
-        """Whether this is the successor of that producer by the end of its transaction."""
+        """Whether this producer id and epoch is the successor of that one by the end of its transaction."""
         if self.client_version < EPOCH_PER_TRANSACTION:
-            # It was ended by a client that keeps its epoch, so it came after the holder of the previous epoch.
+            # Ended by a client that keeps its epoch, so this is a later producer than the holder of the previous epoch.
             return False
         if producer_id == self.producer_id:
             return epoch == self.epoch - 1
@@ -81,7 +81,7 @@ def new(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
 
 
 def restarted(before: Transaction, epoch: int, previous_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """The producer is initialized with this epoch."""
+    """The state after the producer was initialized with this epoch."""
     return replace(
         before,
         epoch=epoch,
@@ -95,7 +95,7 @@ def restarted(before: Transaction, epoch: int, previous_epoch: int, timeout_ms: 
 
 
 def renumbered(before: Transaction, producer_id: int, previous_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """The producer is initialized with another id, its epochs being exhausted."""
+    """The state after the producer was initialized with another id, because its epochs were exhausted."""
     moved = replace(before, producer_id=producer_id, previous_producer_id=before.producer_id)
     return restarted(moved, 0, previous_epoch, timeout_ms, now_ms)
 
@@ -117,7 +117,7 @@ def with_partitions(
 def ending(
     before: Transaction, *, is_commit: bool, client_version: int, next_producer_id: int, now_ms: int
 ) -> Transaction:
-    """The outcome is decided."""
+    """The state with a decided outcome."""
     is_next_epoch = client_version >= EPOCH_PER_TRANSACTION
     return replace(
         before,
@@ -125,7 +125,7 @@ def ending(
         epoch=before.epoch + 1 if is_next_epoch else before.epoch,
         previous_epoch=before.epoch if is_next_epoch else before.previous_epoch,
         next_producer_id=next_producer_id,
-        # An empty transaction has not started before its end.
+        # An empty transaction starts with its end.
         started_ms=now_ms if before.state.is_idle else before.started_ms,
         updated_ms=now_ms,
         client_version=client_version,
@@ -133,7 +133,7 @@ def ending(
 
 
 def fenced(before: Transaction, now_ms: int) -> Transaction:
-    """Abort without the producer, which is fenced."""
+    """The state of an abort that fences the producer."""
     return replace(
         before,
         state=State.PREPARE_ABORT,
@@ -144,7 +144,7 @@ def fenced(before: Transaction, now_ms: int) -> Transaction:
 
 
 def completed(before: Transaction, now_ms: int) -> Transaction:
-    """All end markers are written."""
+    """The state after all end markers are written."""
     is_renumbered = before.next_producer_id != NO_PRODUCER_ID
     return replace(
         before,

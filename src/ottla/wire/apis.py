@@ -29,7 +29,7 @@ class Api(Struct, frozen=True):
     advertised_from: int
     """The lowest version in the ApiVersions response."""
     home: str = ""
-    """The module with its messages, handler and record (`SERVED`), if all of it is in one module."""
+    """The module with the API's messages, handler and record (`SERVED`), if one module has all of them."""
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible_since is not None and version >= self.flexible_since

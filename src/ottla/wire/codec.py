@@ -46,7 +46,7 @@ ResponseT_co = TypeVar("ResponseT_co", bound=Response, covariant=True)
 MOST_ENTRIES_IN_A_BULK_REQUEST: Final = 60_000
 """Limit of array entries and tagged fields, for APIs that list all partitions of a client at once."""
 MOST_ENTRIES_IN_A_REQUEST: Final = 20_000
-"""The same for all other APIs."""
+"""Limit of array entries and tagged fields, for all other APIs."""
 _BULK: Final = frozenset(
     {PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, OFFSET_FOR_LEADER_EPOCH, TXN_OFFSET_COMMIT}
 )
@@ -77,7 +77,7 @@ def decode_request(header: RequestHeader, frame: memoryview) -> Request:
 
 
 def encode_response(header: RequestHeader, response: Response, *, version: int | None = None) -> list[AnyBytes]:
-    """A complete frame, as buffers to send; in another `version` if given."""
+    """Encode a complete frame, as buffers to send; in `version` if given."""
     key = type(response), header.version if version is None else version
     found = _responders.get(key)
     if found is None:
@@ -86,7 +86,7 @@ def encode_response(header: RequestHeader, response: Response, *, version: int |
 
 
 def encode_request(request: Request, version: int, correlation_id: int, client_id: str | None) -> list[AnyBytes]:
-    """A complete frame, as buffers to send."""
+    """Encode a complete frame, as buffers to send."""
     key = type(request), version
     encode = _request_encoders.get(key)
     if encode is None:

@@ -96,8 +96,7 @@ Int32: TypeAlias = Annotated[int, Fixed("i", 4)]
 Int64: TypeAlias = Annotated[int, Fixed("q", 8)]
 Float64: TypeAlias = Annotated[float, Fixed("d", 8)]
 Uuid: TypeAlias = Annotated[bytes, Fixed("16s", 16)]
-"""The 16 bytes themselves: topics are looked up by them, and a UUID object costs more to build than the rest
-of a partition."""
+"""Plain bytes: topics are looked up by them, and building a UUID object costs more than the rest of a partition."""
 String: TypeAlias = Annotated[str, Text()]
 NullableString: TypeAlias = Annotated[str | None, Text()]
 Bytes: TypeAlias = Annotated[bytes, Blob()]

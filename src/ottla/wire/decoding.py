@@ -86,7 +86,7 @@ class DecoderSource:
     def _field(self, field: Field) -> None:
         self._path.append(field.name)
         if isinstance(field.type, Nested) and field.is_nullable:
-            # For a tagged field, presence is a count of the struct.
+            # In a tagged field 0 means null, otherwise a negative number does.
             is_null = "n < 0" if field.tag is None else "n == 0"
             self._nullable_struct(self._local(field), field.type.struct, is_null)
         else:
@@ -121,7 +121,7 @@ class DecoderSource:
                 self._out.line("n, p = rest_of_uvarint(d, p, n)")
 
     def _sized(self, legacy: str, target: str, take: str, is_nullable: bool, limit: str = "") -> None:
-        """Take as many bytes as the length says, after a bounds check."""
+        """Slice as many bytes as the length indicates, after a bounds check."""
         out = self._out
         self._prefix(legacy)
         null, length, shortest = (0, "n - 1", 1) if self._is_flexible else (-1, "n", 0)
@@ -147,7 +147,7 @@ class DecoderSource:
             self._entries(target, element)
 
     def _entries(self, target: str, element: FieldType) -> None:
-        """Read n entries, within `room`."""
+        """Read n entries, limited by `room`."""
         out = self._out
         size = smallest_size(element, self._version, is_flexible=self._is_flexible)
         out.line("room -= n")
@@ -166,7 +166,7 @@ class DecoderSource:
         out.line(f"{target} = tuple({target})")
 
     def _nullable_struct(self, target: str, struct: type[Message], is_null: str) -> None:
-        """KIP-893: one byte says whether the struct is present."""
+        """Read a nullable struct (KIP-893): the first byte indicates whether it is present."""
         self._pending.append(("b", "n"))
         self._flush()
         with self._out.block(f"if {is_null}:"):

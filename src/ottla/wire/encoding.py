@@ -157,7 +157,7 @@ class EncoderSource:
                 self._flush()
 
     def _nullable_struct(self, source: str, struct: type[Message], null: str = "ff") -> None:
-        """KIP-893: one byte says whether the struct is present."""
+        """Write a nullable struct (KIP-893): the first byte indicates whether it is present."""
         self._flush()
         local = self._bound(source)
         with self._out.block(f"if {local} is None:"):
@@ -168,7 +168,7 @@ class EncoderSource:
             self._flush()
 
     def _tags(self, source: str, struct: type[Message], tagged: tuple[Field, ...]) -> None:
-        """The tagged fields that differ from their defaults; nearly always none, which is one zero byte."""
+        """Write the tagged fields that differ from their defaults; nearly always none, which is one zero byte."""
         if not tagged:
             self._pending.append(("x", ""))
             return

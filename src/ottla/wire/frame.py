@@ -37,7 +37,7 @@ _DIRECT_BYTES: Final = 64 * 1024
 TRUSTED_BYTES: Final = 64 * 1024
 """A frame up to this size is allocated when announced."""
 _GROWTH: Final = 16
-"""A larger one has at most this many times the received size allocated."""
+"""A larger frame gets at most this many times its received size allocated."""
 
 _NO_FRAME: Final = memoryview(b"")
 _NO_HEAD: Final = bytearray()
@@ -111,18 +111,19 @@ class FrameParser:
         return self._unfilled() if self._is_direct else memoryview(self._scratch)
 
     def in_scratch(self, count: int) -> int:
-        """After this many bytes were received: how many there are in the scratch buffer, from the start of a frame.
+        """The number of bytes in the scratch buffer, from the start of a frame, after this many were received.
 
-        0 if a large frame is incomplete. The caller may process complete frames there, and tell `buffer_updated`.
+        0 if a large frame is incomplete. The caller may process complete frames there, and pass their size to
+        `buffer_updated`.
         """
         return 0 if self._size else len(self._head) + count
 
     def clear(self) -> None:
-        """The caller has processed all that `in_scratch` had."""
+        """Drop the contents of `in_scratch`, which the caller has processed."""
         self._head = _NO_HEAD
 
     def buffer_updated(self, count: int, processed: int = 0) -> list[memoryview]:
-        """This many bytes were received into the buffer; returns the completed frames, in order.
+        """Process this many bytes received into the buffer; returns the completed frames, in order.
 
         The frames in the first `processed` bytes of the scratch buffer are skipped.
         """

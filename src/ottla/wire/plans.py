@@ -107,7 +107,7 @@ def _entry(array: Array) -> Field:
 
 
 def _kind(of: FieldType) -> str:
-    """Its name in reader and writer."""
+    """The name of the field's type in reader and writer."""
     match of:
         case Fixed():
             return "u" if of.size == 16 else of.format

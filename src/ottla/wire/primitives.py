@@ -7,7 +7,7 @@ from typing import Final
 from ottla.core.errors import ProtocolError
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""Kafka limits compact strings to the range of an int16 length, too."""
+"""Kafka also limits compact strings to the range of an int16 length."""
 
 COPIED_RECORD_BYTES: Final = 16 * 1024
 """Up to this size, copying records is cheaper than two more buffers for the socket."""

@@ -78,9 +78,9 @@ class BrokerFetch:
                 for queue, era in asked.values():
                     queue.unanswered(era)
                 if self._long_polls is not None:
-                    # The task may have checked while these were in flight, and found nothing to fetch.
+                    # The long-poll task may have checked while these were in flight, and found nothing to fetch.
                     self._long_polls.wake()
-            # So may the tasks of brokers that lead these partitions by now.
+            # The same applies to the tasks of brokers that lead these partitions by now.
             for queue, _ in asked.values():
                 self._fetcher.wake_elsewhere(queue, self._node_id)
 

@@ -31,7 +31,7 @@ class Leadership:
         return assignor.assign(self._members, layout(self._router.view, self._topics))
 
     async def look(self) -> None:
-        """Load topics that other members subscribe to and this one does not know."""
+        """Refresh the metadata: other members may subscribe to topics that this one does not know."""
         self._router.watch(self._topics)
         try:
             await self._router.refresh(self._topics)

@@ -50,7 +50,7 @@ class Transactions:
         self._flow = NAMED_FIRST
         self._is_open = False
         self._fatal: ClientError | None = None
-        self._in_it: set[TopicPartition] = set()  # possibly more than the broker has, if added implicitly
+        self._in_it: set[TopicPartition] = set()  # or possibly not yet in it, if added implicitly
         self._joining: dict[TopicPartition, PartitionQueue] = {}
         self._adding: asyncio.Task[None] | None = None
         self._has_groups = False

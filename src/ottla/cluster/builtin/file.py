@@ -31,13 +31,13 @@ _SCHEMA: Final = (
 
 
 class CatalogFile:
-    """The caller holds the lock on the folder."""
+    """The catalog's file. The caller holds the lock on the folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises DataDirError if it is unusable."""
+        """Raises DataDirError if the file is unusable."""
         path = folder / WORKERS_FILE
         try:
-            # It will contain password verifiers; SQLite's side files get the mode of this one.
+            # The file will contain password verifiers; SQLite's side files inherit its mode.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             sync_folder(folder)
             self._db = sqlite3.connect(path, timeout=0, isolation_level=None)
@@ -58,7 +58,7 @@ class CatalogFile:
         return {path: Node(data, version, created) for path, data, version, created in rows}
 
     def write(self, changes: Changes) -> None:
-        """Durable when it returns; raises StorageError and changes nothing on failure."""
+        """Write changes durably; raises StorageError and changes nothing on failure."""
         gone = [(path,) for path, node in changes.items() if node is None]
         kept = [
             (path, node.data, node.version, node.created)

@@ -51,7 +51,7 @@ class Keeper:
         self._watchers: defaultdict[Event, set[_Session]] = defaultdict(set)
 
     async def serve(self, connection: socket.socket) -> None:
-        """The connection of one worker."""
+        """Serve the connection of one worker."""
         reader, writer = await asyncio.open_connection(sock=connection)
         session = _Session(next(self._session_ids), writer)
         session.tell(Welcome(session.id))
@@ -90,7 +90,7 @@ class Keeper:
     def _commit(self, request: Commit, session: _Session) -> Answer:
         try:
             changes = self.tree.plan(unpack(request.operations), session.id)
-            # Durable first: a crash must not take back what a client has seen.
+            # Made durable first: a crash must not undo a change that a client has seen.
             self._file.write(changes)
         except Conflict as conflict:
             return Misfit(request.id, conflict.index)

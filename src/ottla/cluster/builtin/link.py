@@ -146,7 +146,7 @@ class CatalogLink:
             raise Disconnected("the supervisor did not respond in time") from None
 
     def _ask(self, question: Callable[[int], Request], answered: Callable[[Answer | None], None]) -> None:
-        """`answered` gets None if no response will come."""
+        """Send a request; `answered` is called with None if no response will come."""
         with self._asking:
             number = next(self._numbers)
             self._waiting[number] = answered
@@ -155,13 +155,15 @@ class CatalogLink:
                     self._connection.sendall(framed(question(number)))
                     return
             except OSError:
-                # The reader notices, and fails all pending requests.
+                # The reader notices this, and fails all pending requests.
                 return
         if self._waiting.pop(number, None) is not None:
             answered(None)
 
     def _watch(self, aspect: Aspect, path: str, watch: OnWatched) -> None:
-        """Duplicates are notified once. Runs in the reader's thread, as does all access to watches."""
+        """Register a watch; duplicates are notified once. Runs in the reader's thread, as does all access to
+        watches.
+        """
         self._watches.setdefault(Event(aspect, path), set()).add(watch)
 
     # In the reader's thread

@@ -46,7 +46,7 @@ class Welcome(msgspec.Struct, array_like=True, tag="welcome"):
 
 
 class Found(msgspec.Struct, array_like=True, tag="found"):
-    """A node, or None."""
+    """A node, or None if it does not exist."""
 
     id: int
     node: Node | None
@@ -62,7 +62,7 @@ class Done(msgspec.Struct, array_like=True, tag="done"):
 
 
 class Misfit(msgspec.Struct, array_like=True, tag="misfit"):
-    """Nothing was changed: the operation at this index failed."""
+    """The operation at this index failed; nothing was changed."""
 
     id: int
     index: int
@@ -74,7 +74,7 @@ class Failed(msgspec.Struct, array_like=True, tag="failed"):
 
 
 class Changed(msgspec.Struct, array_like=True, tag="changed"):
-    """A watch fired."""
+    """Notification that a watch fired."""
 
     aspect: Aspect
     path: str

@@ -52,7 +52,7 @@ class Tree:
     # Changing
 
     def plan(self, operations: Sequence[Operation], session_id: int) -> Changes:
-        """The changes by these operations, not applied yet; raises Conflict if one fails."""
+        """The changes made by these operations, not applied yet; raises Conflict if one fails."""
         changes: Changes = {}
         for index, operation in enumerate(operations):
             if not self._fits(operation, changes):

@@ -7,8 +7,8 @@ may become the next leader. Invariants:
   pending, both old and new members count (the "maximal" ISR): it is unknown from which of them the next leader is
   elected.
 - A replica joins only when it has all committed records: those below the high watermark, which may lag right
-  after an election, and those that the log had when this leader's epoch began. And only when its log starts no earlier
-  than the leader's: otherwise records removed by DeleteRecords would come back with it.
+  after an election, and those that the log had when this leader's epoch began. Its log must also start no earlier than
+  the leader's: otherwise records removed by DeleteRecords would come back.
 - A replica joins by fetches of its current registration: a restarted broker may have lost records.
 - A replica that is about to join counts like a member: otherwise a close follower would never join under load.
 - Nothing is committed while there are eligible replicas, which left the ISR when it fell below min.insync.replicas: so
@@ -46,7 +46,7 @@ class Follower:
         """The broker epoch of its last fetch."""
 
     def fetched(self, end_offset: int, start_offset: int, leader_end: int, now_ms: int) -> None:
-        """It fetches from `end_offset`, so it has the records below."""
+        """Record a fetch from `end_offset`: the follower has all records below it."""
         if end_offset >= leader_end:
             self.caught_up_ms = now_ms
         elif end_offset >= self.leader_end_then:
@@ -99,7 +99,7 @@ class Leading:
     # Events
 
     def is_stale(self, node: int, broker_epoch: int) -> bool:
-        """Whether this broker has registered again since: its earlier records may be lost (KIP-903)."""
+        """Whether this broker has registered again since that epoch: its earlier records may be lost (KIP-903)."""
         follower = self.followers.get(node)
         last = NO_EPOCH if follower is None else follower.broker_epoch
         return broker_epoch < max(last, self.present.get(node, NO_EPOCH))
@@ -107,14 +107,14 @@ class Leading:
     def fetched(  # noqa: PLR0913
         self, node: int, offset: int, start_offset: int, end_offset: int, now_ms: int, broker_epoch: int = NO_EPOCH
     ) -> None:
-        """A replica fetches from `offset`, in this leader epoch and with a matching log before it."""
+        """Record a fetch of a replica from `offset`, in this leader epoch and with a matching log before it."""
         follower = self.followers.get(node)
         if follower is not None and not self.is_stale(node, broker_epoch):
             follower.broker_epoch = broker_epoch
             follower.fetched(offset, start_offset, end_offset, now_ms)
 
     def advance(self, end_offset: int, now_ms: int) -> bool:
-        """Advance the high watermark as far as possible; whether it has moved."""
+        """Advance the high watermark as far as possible; returns whether it has moved."""
         if self.eligible:
             return False
         members = self.maximal_isr
@@ -135,7 +135,7 @@ class Leading:
         return is_known and follower.is_caught_up(end_offset, now_ms, self._lag_ms)
 
     def changed(self, state: PartitionState) -> None:
-        """The catalog's state in this leader epoch: the proposed change was applied, or never will be."""
+        """Apply the catalog's state in this leader epoch: the proposed change was applied, or never will be."""
         if state.version <= self.version:
             return
         left = self.isr.difference(state.isr)
@@ -185,8 +185,9 @@ class Leading:
 
     @property
     def lost(self) -> frozenset[int]:
-        """Replicas below the high watermark that once were ahead of their current position: they lost data and must not
-        lead."""
+        """Replicas below the high watermark that were further ahead before: they lost data and must not become
+        leader.
+        """
         return frozenset(
             node for node, each in self.followers.items() if NO_OFFSET < each.end_offset < self.high_watermark
         )
@@ -196,5 +197,5 @@ class Leading:
         return {node: self.followers[node].broker_epoch if node in self.followers else NO_EPOCH for node in isr}
 
     def propose(self, isr: frozenset[int]) -> None:
-        """Both ISRs count until the catalog confirms one of them."""
+        """Propose an ISR. Both ISRs count until the catalog confirms one of them."""
         self.proposed = isr

@@ -38,10 +38,12 @@ class Throttle:
 
 
 def most_at_once(most: int, rate: float) -> int:
-    """Small fetches: the rate is exceeded by at most one."""
+    """The maximum size of one fetch: small, since the rate may be exceeded by one fetch."""
     return max(1, min(most, int(rate * _STEP_S)))
 
 
 def is_listed(throttled: Sequence[str], partition: int, node: int) -> bool:
-    """Whether leader or follower.replication.throttled.replicas contains this one: `partition:node` each, or `*`."""
+    """Whether leader or follower.replication.throttled.replicas contains this replica: each entry is `partition:node`,
+    or `*`.
+    """
     return ALL in throttled or f"{partition}:{node}" in throttled

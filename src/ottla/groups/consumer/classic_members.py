@@ -73,7 +73,7 @@ class ClassicMembers:
             group.forget_deadlines(old_id)
         update.subscribe(member_id, self._member_value(request, subscription, caller))
         if old_id is not None and can_be_classic(self._state, group.environment.config):
-            # It replaced the last member with the consumer protocol.
+            # This member replaced the last member with the consumer protocol.
             actions, classic = downgraded(group, update, generation, now_ms)
             return [*actions, *classic.join(request, caller, now_ms)]
         update.refresh()
@@ -113,7 +113,7 @@ class ClassicMembers:
             raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from None
 
     def _has_protocol_in_common(self, request: JoinGroupRequest) -> bool:
-        """With the other classic members: the group may be converted back."""
+        """Whether it shares a protocol with the other classic members, so that the group may be converted back."""
         if request.protocol_type != CONSUMER_PROTOCOL or not request.protocols:
             return False
         common = {each.name for each in request.protocols}
@@ -183,7 +183,7 @@ class ClassicMembers:
         return ErrorCode.REBALANCE_IN_PROGRESS
 
     def _has_to_rejoin(self, member_id: str, current: Current) -> bool:
-        """Whether rejoining would lead to the next step."""
+        """Whether the member must rejoin, because that would be its next reconciliation step."""
         state = self._state
         if current.epoch < state.epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
             return True
@@ -197,7 +197,7 @@ class ClassicMembers:
     # ── Leaving ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
-        """Members leave, or an administrator removes them by their instance ids."""
+        """Remove members that leave, or that an administrator removes by their instance ids."""
         is_of_many = caller.version >= _FIRST_LEAVE_OF_MANY
         leaving = request.members if is_of_many else (MemberIdentity(member_id=request.member_id),)
         gone: list[str] = []

@@ -62,7 +62,7 @@ DOWNGRADES: Final = frozenset({"downgrade", "bidirectional"})
 
 
 def records_of_upgrade(group: ClassicGroup, environment: Environment, now_ms: int) -> list[Record]:
-    """The group as consumer group records. Raises Refused if it cannot be converted."""
+    """The group as records of a consumer group. Raises Refused if it cannot be converted."""
     why_not = _why_no_upgrade(group, environment.config)
     if why_not is not None:
         text = f"Cannot upgrade classic group {group.group_id} to consumer group because {why_not}."
@@ -123,12 +123,12 @@ def classic_metadata(session_timeout_ms: int, protocols: Iterable[JoinGroupReque
 
 
 def _assigned(assignment: bytes, topics: TopicView) -> Assigned:
-    # Empty while the leader of the classic group has not assigned yet.
+    # Empty while the leader of the classic group has not sent the assignment yet.
     return partitions_by_id(decode_assignment(assignment).assigned_partitions if assignment else (), topics)
 
 
 def partitions_by_id(named: Iterable[TopicPartitions], topics: TopicView) -> Assigned:
-    """The named topics that exist."""
+    """The partitions by topic id, of the named topics that exist."""
     known = ((topics.by_name(topic.topic), topic.partitions) for topic in named)
     return frozenset(Partition(info.id, index) for info, indexes in known if info is not None for index in indexes)
 

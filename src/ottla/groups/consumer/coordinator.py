@@ -41,7 +41,7 @@ class ConsumerGroups:
         now_ms: int,
         may_see: Callable[[str], bool] = lambda _: True,
     ) -> list[Action]:
-        """`may_see`: whether the sender's regular expression may match a topic."""
+        """Handle a heartbeat. `may_see` returns whether the sender's regular expression may match a topic."""
         try:
             check(request, caller.version, self._table.config)
             self._limits.check_heartbeat(request, caller.client_id)
@@ -66,12 +66,12 @@ class ConsumerGroups:
         patterns = {request.subscribed_topic_regex or ""}
         if isinstance(group, ConsumerGroup) and not group.has_seen_topics:
             patterns |= group.state_of_members.patterns()
-        # One that is too long is rejected without being kept.
+        # An expression that is too long is rejected, and not cached.
         known = self._table.environment.matching.is_resolved
         return [each for each in patterns if 0 < len(each) <= LONGEST and not known(each)]
 
     def _resolve(self, request: ConsumerGroupHeartbeatRequest) -> None:
-        """Raises Refused."""
+        """Resolve the topics of a request. Raises Refused."""
         matching = self._table.environment.matching
         for pattern in self.unresolved(request):
             matching.resolve(pattern)
@@ -95,7 +95,7 @@ class ConsumerGroups:
         now_ms: int,
         may_see: Callable[[str], bool],
     ) -> list[Action]:
-        """The first member with the consumer protocol joins: creates the group, or converts a classic one."""
+        """Create the group, or convert a classic one, when the first member with the consumer protocol joins."""
         environment = self._table.environment
         group = ConsumerGroup(request.group_id, environment)
         is_empty = classic is None or classic.state is State.EMPTY
@@ -111,7 +111,7 @@ class ConsumerGroups:
         return [persist, *released, actions[-1]]
 
     def join_empty(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
-        """A classic member joins an empty group: it is converted to a classic one."""
+        """Convert an empty group to a classic one when a classic member joins."""
         classic = self._table.new_classic(group.group_id, now_ms)
         actions = classic.join(request, caller, now_ms)
         if classic.is_unused:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class MemberState(IntEnum):
-    """Kafka's codes."""
+    """The reconciliation state, with Kafka's codes."""
 
     STABLE = 0
-    """It has its target assignment, as of its epoch."""
+    """The member has its target assignment, as of its epoch."""
     UNREVOKED_PARTITIONS = 1
-    """It was told to revoke partitions, and has not confirmed yet."""
+    """The member was told to revoke partitions, and has not confirmed yet."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that another member has not revoked yet."""
+    """The member waits for partitions that another member has not revoked yet."""
     UNKNOWN = 127
 
 
@@ -38,15 +38,15 @@ class Current(Struct, frozen=True):
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
     assigned: Mapping[Partition, int] = {}
-    """Its assigned partitions, each with the epoch in which it got it."""
+    """The assigned partitions, each with the epoch in which it was assigned."""
     revoked: Mapping[Partition, int] = {}
-    """Partitions pending revocation, which it may still be reading."""
+    """The partitions pending revocation, which the member may still be reading."""
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
     def has(self, partitions: Assigned | None) -> bool:
-        """Whether these are all assigned to it."""
+        """Whether all of these partitions are assigned to the member."""
         return partitions is not None and partitions <= self.assigned.keys()
 
     def to_record(self) -> CurrentValue:
@@ -81,7 +81,7 @@ def _topics(partitions: Mapping[Partition, int]) -> tuple[CurrentPartitions, ...
 
 
 def _partitions(topics: Iterable[CurrentPartitions], epoch: int) -> dict[Partition, int]:
-    """Before Kafka 4.3 the epoch of each was not stored."""
+    """The partitions with their epochs. Before Kafka 4.3 the epoch of each partition was not stored."""
     found: dict[Partition, int] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or ()

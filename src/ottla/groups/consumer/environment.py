@@ -1,4 +1,4 @@
-"""What consumer groups know of their broker."""
+"""The broker's services that consumer groups use."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class ClassicMemberMetadata(Message, frozen=True, kw_only=True):
 
 
 NOT_SAID: Final = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
-"""Kafka's default for the missing field, so a member with the consumer protocol must state that it has none."""
+"""Kafka's default for a missing field; so for a member with the consumer protocol it is written explicitly as null."""
 
 
 class MemberValue(Message, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class RegexValue(Message, frozen=True, kw_only=True):
 
 
 class SubscriptionKey(Message, frozen=True, kw_only=True):
-    """The topics of a group as stored by Kafka 4.0. Now they are a hash in its epoch record."""
+    """The topics of a group as stored by Kafka 4.0. Later releases store a hash of them in the epoch record."""
 
     group_id: String
 

@@ -81,12 +81,12 @@ class ConsumerGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether it has nothing but offsets."""
+        """Whether the group has nothing but offsets."""
         return not self.state_of_members.members
 
     @property
     def is_stored(self) -> bool:
-        """Whether it has records."""
+        """Whether the group has records in the log."""
         return bool(self.state_of_members.records)
 
     @property
@@ -129,7 +129,9 @@ class ConsumerGroup:
         return self._stale(member_id) if epoch > self.state_of_members.current(member_id).epoch else ErrorCode.NONE
 
     def check_commit_of(self, member_id: str, epoch: int, topic_id: bytes, index: int) -> ErrorCode:
-        """Whether it may commit this partition: with its current epoch, or any since its assignment (KIP-1251)."""
+        """Whether the member may commit this partition: with its current epoch, or any since its assignment
+        (KIP-1251).
+        """
         state = self.state_of_members
         if member_id not in state.members:
             return ErrorCode.NONE
@@ -141,7 +143,9 @@ class ConsumerGroup:
         return ErrorCode.NONE if since is not None and since <= epoch else self._stale(member_id)
 
     def check_commit_in_transaction(self, member_id: str, instance_id: str | None, epoch: int) -> ErrorCode:
-        """The same for a transactional commit. Before TxnOffsetCommit 3 it had no member id."""
+        """Whether the sender may commit offsets in a transaction. Before TxnOffsetCommit version 3 there was no member
+        id.
+        """
         if epoch < 0 and not member_id and instance_id is None:
             return ErrorCode.NONE
         error = self.check_commit(member_id, instance_id, epoch, _FIRST_COMMIT_WITH_EPOCH)
@@ -157,10 +161,10 @@ class ConsumerGroup:
         return ErrorCode.NONE if is_current else self._stale(member_id)
 
     def note_commit(self, member_id: str, now_ms: int) -> None:
-        """Does not extend the session: members send heartbeats."""
+        """Does nothing: commits do not extend the session, since members send heartbeats."""
 
     def forget(self, _token: Token, _now_ms: int) -> list[Action]:
-        """No requests wait here."""
+        """Does nothing: no requests wait here."""
         return []
 
     def _stale(self, member_id: str) -> ErrorCode:
@@ -187,19 +191,19 @@ class ConsumerGroup:
         return update.actions()
 
     def rebalance(self, now_ms: int) -> list[Action]:
-        """Start another epoch, without a change."""
+        """Start another epoch, although nothing has changed."""
         update = Update(self, now_ms)
         update.insist()
         update.refresh()
         return update.actions()
 
     def deletion(self) -> PersistRecords:
-        """Its tombstones."""
+        """The tombstones of the group."""
         erased = tuple(Record(key, None) for key in self.state_of_members.records)
         return PersistRecords(self.group_id, erased, is_end=True)
 
     def take_back(self, failed: PersistRecords, now_ms: int) -> None:
-        """This could not be appended: undo it, and give expired members another session."""
+        """Undo records that could not be appended, and give expired members another session."""
         for key, value in reversed(failed.replaced):
             self.state_of_members.put(key, value)
         self.seen_version = None
@@ -208,7 +212,7 @@ class ConsumerGroup:
                 self.keep_alive(member_id, now_ms)
 
     def die(self, _error: ErrorCode) -> list[Action]:
-        """Another broker coordinates it now; no requests wait here."""
+        """Does nothing when another broker becomes the coordinator: no requests wait here."""
         self._deadlines.clear()
         return []
 
@@ -239,7 +243,7 @@ class ConsumerGroup:
         self._deadlines.set((Wait.SESSION, member_id), now_ms, timeout_ms)
 
     def expect(self, wait: Wait, member_id: str, now_ms: int) -> None:
-        """The member has its rebalance timeout for this."""
+        """Start the member's rebalance timeout for this."""
         self._deadlines.set((wait, member_id), now_ms, self.state_of_members.members[member_id].rebalance_timeout_ms)
 
     def expects(self, wait: Wait, member_id: str) -> bool:
@@ -249,8 +253,9 @@ class ConsumerGroup:
         self._deadlines.cancel((wait, member_id))
 
     def expect_revocation(self, member_id: str, current: Current, now_ms: int) -> None:
-        """A member must confirm a revocation within its rebalance timeout. A classic member confirms by
-        rejoining, with its own deadline."""
+        """Require a member to confirm a revocation within its rebalance timeout. A classic member confirms by
+        rejoining, which has a separate deadline.
+        """
         is_classic = self.state_of_members.members[member_id].classic_member_metadata is not None
         if current.state is MemberState.UNREVOKED_PARTITIONS and not is_classic:
             self.expect(Wait.REVOCATION, member_id, now_ms)

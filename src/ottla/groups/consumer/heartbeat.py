@@ -34,7 +34,7 @@ _NOT_SAID: Final = -1
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int, config: GroupConfig) -> None:
-    """Raise Refused for invalid requests, independently of the group."""
+    """Raise Refused for a request that is invalid in any group."""
     empty = next((name for name in ("group_id", "instance_id", "rack_id") if getattr(request, name) == ""), None)
     if empty is not None:
         raise _invalid(f"{_IN_KAFKAS_WORDS[empty]} can't be empty.")
@@ -80,7 +80,7 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
 
 
 class Beat:
-    """One heartbeat for its group. `check` has accepted it."""
+    """Applies one heartbeat, which `check` has accepted, to its group."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class Beat:
         if epoch == current.epoch:
             return
         owned = None if request.topic_partitions is None else each_partition(request.topic_partitions)
-        # The response with its new epoch may have been lost.
+        # The response with the member's new epoch may have been lost.
         if epoch < current.epoch and epoch == current.previous_epoch and current.has(owned):
             return
         compared = "smaller" if epoch < current.epoch else "greater"
@@ -190,7 +190,7 @@ class Beat:
         )
 
     def _subscription(self, before: MemberValue | None) -> MemberValue:
-        """Null fields in the request mean no change."""
+        """The member's new subscription; null fields in the request mean no change."""
         request = self._request
         said = {
             "instance_id": request.instance_id,
@@ -234,7 +234,7 @@ class Beat:
         return [*self._group.let_go([self._member_id], self._now_ms), self._farewell(LEAVING)]
 
     def _leave_for_a_while(self) -> list[Action]:
-        """A static member leaves temporarily: its partitions are reserved for its session timeout."""
+        """A static member leaves temporarily: its partitions are kept for its session timeout."""
         self._check_leaving()
         update = Update(self._group, self._now_ms)
         current = self._state.current(self._member_id)

@@ -37,12 +37,12 @@ class Matching:
         return pattern in self._of_this_version()
 
     def resolve(self, pattern: str) -> None:
-        """Compute at once."""
+        """Compute the matching topics at once."""
         for _ in self.steps(pattern):
             pass
 
     def steps(self, pattern: str) -> Generator[None, None, None]:
-        """Compute in steps, yielding in between. If the topics change meanwhile, it starts over."""
+        """Compute the matching topics in steps, yielding in between. Starts over if the topics change meanwhile."""
         while pattern not in self._of_this_version():
             version = self._topics.version
             found: tuple[str, ...] | InvalidPattern

@@ -30,6 +30,6 @@ def assign_ranges(members: Mapping[str, Subscriber], partitions: Mapping[bytes, 
 
 
 def _place(member_id: str, member: Subscriber) -> tuple[bool, str]:
-    """Static members first, by their instance id."""
+    """The sort key of a member: static members first, by their instance id."""
     instance_id = member.instance_id
     return instance_id is None, member_id if instance_id is None else instance_id

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def reconcile(
     current: Current, target_epoch: int, target: Assigned, owned: Assigned | None, is_free: Callable[[Partition], bool]
 ) -> Current:
-    """The member's next step. `owned` is what it reports to own, if it does; `is_free` whether no other owns it."""
+    """The member's next step. `owned` are the partitions that it reports to own, if it does; `is_free` returns whether
+    no other member owns a partition.
+    """
     if current.is_reconciled_to(target_epoch):
         return current
     epoch = current.epoch
@@ -50,5 +52,7 @@ def _next(  # noqa: PLR0913
 
 
 def _has_any(owned: Assigned | None, revoked: object) -> bool:
-    """A member that does not report its partitions is assumed to own all it had."""
+    """Whether the member still owns any of these. If it does not report its partitions, it is assumed to own all that
+    it had.
+    """
     return owned is None or not owned.isdisjoint(revoked)  # type: ignore[arg-type]  # keys of a mapping

@@ -1,4 +1,4 @@
-"""The records of consumer groups in `__consumer_offsets`, both ways. The version of a key is its type."""
+"""Encodes and decodes the records of consumer groups in `__consumer_offsets`. The version of a key is its type."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _VALUES: Final[Mapping[type[Key], type[Value]]] = {
 
 
 class Record(NamedTuple):
-    """Without a value it is a tombstone."""
+    """A record; without a value it is a tombstone."""
 
     key: Key
     value: Value | None
@@ -60,7 +60,7 @@ def decode_key(data: bytes, version: int) -> Key:
 
 
 def decode_value(key: Key, data: bytes, topic: str) -> Value | None:
-    """None if it is obsolete. Raises ProtocolError if it is malformed."""
+    """Parse a value; None if it is obsolete. Raises ProtocolError if it is malformed."""
     kind = _VALUES.get(type(key))
     if kind is None:
         return None

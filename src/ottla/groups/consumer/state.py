@@ -1,6 +1,6 @@
-"""The state of a consumer group: its records that were written and not deleted, and what is derived from them.
+"""The state of a consumer group: its current records, and indexes derived from them.
 
-Every change is a record that is put here, so a replay after a crash restores the group.
+Every change is a record that is applied here, so a replay after a crash restores the group.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class GroupState:
         return self._target.get(member_id, NOTHING)
 
     def owner(self, partition: Partition) -> str | None:
-        """The member that may be reading it."""
+        """The member that may be reading the partition."""
         return self._owners.get(partition)
 
     def static_member(self, instance_id: str | None) -> str | None:
@@ -79,7 +79,7 @@ class GroupState:
         return 0 if known_id is None else subscription_bytes(self.members[known_id])
 
     def topics_of(self, member: MemberValue) -> Iterator[str]:
-        """The subscribed topics, by name or matched by its expression; they need not exist."""
+        """The topics to which a member subscribes, by name or by its expression; they need not exist."""
         yield from member.subscribed_topic_names
         if member.subscribed_topic_regex is not None:
             resolved = self.regexes.get(member.subscribed_topic_regex)

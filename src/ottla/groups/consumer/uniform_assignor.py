@@ -46,7 +46,7 @@ def _kept(members: Mapping[str, Subscriber], partitions: Mapping[bytes, int]) ->
 
 
 def _level(kept: dict[str, list[Partition]], free: list[Partition], total: int) -> None:
-    """All members subscribe to the same topics: all get the same number, some one more."""
+    """Assign if all members subscribe to the same topics: all get the same number, and some one more."""
     least, left_over = divmod(total, len(kept))
     # Members with more keep the extra ones, so that these need not move.
     by_load = sorted(kept, key=lambda member_id: (-len(kept[member_id]), member_id))
@@ -62,7 +62,9 @@ def _level(kept: dict[str, list[Partition]], free: list[Partition], total: int) 
 
 
 def _balance(members: Mapping[str, Subscriber], kept: dict[str, list[Partition]], free: list[Partition]) -> None:
-    """Members subscribe to different topics: the subscriber with the fewest gets the next partition of a topic."""
+    """Assign if members subscribe to different topics: the subscriber with the fewest partitions gets the next one of a
+    topic.
+    """
     readers: dict[bytes, list[str]] = defaultdict(list)
     for member_id, member in sorted(members.items()):
         for topic_id in member.topic_ids:
@@ -82,7 +84,9 @@ def _balance(members: Mapping[str, Subscriber], kept: dict[str, list[Partition]]
 
 
 def _even_out(topic_id: bytes, readers: list[str], kept: dict[str, list[Partition]]) -> bool:
-    """Whether partitions of the topic moved from the subscribers with the most to those with the fewest."""
+    """Move partitions of the topic from the subscribers with the most to those with the fewest. Returns whether any
+    moved.
+    """
     mine = {who: [each for each in kept[who] if each.topic_id == topic_id] for who in readers}
     givers = [(-len(kept[who]), who) for who in readers if mine[who]]
     takers = [(len(kept[who]), who) for who in readers]

@@ -1,8 +1,8 @@
 """The changes of one request to a consumer group, step by step.
 
-Members join, leave or change; the group epoch is incremented if that, or a topic, matters; then the target
-assignment is computed; then the requesting member takes one reconciliation step. Each record is applied when it is
-created, and can be rolled back if it cannot be written.
+Members join, leave or change; the group epoch is incremented if the change affects the assignment, or topics have
+changed; then the target assignment is computed; then the requesting member takes one reconciliation step. Each record
+is applied when it is created, and can be rolled back if it cannot be written.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Update:
         now_ms: int,
         may_see: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """`may_see`: whether the sender's regular expression may match a topic."""
+        """`may_see` returns whether the sender's regular expression may match a topic."""
         self.state = group.state_of_members
         self._group = group
         self._group_id = group.group_id
@@ -78,7 +78,7 @@ class Update:
         return [PersistRecords(self._group_id, tuple(self._records), tuple(self._replaced))]
 
     def conversion(self, classic: ClassicGroup) -> PersistRecords:
-        """Convert to a classic group; nothing of this one remains."""
+        """Convert to a classic group; this group is deleted."""
         for key in list(self.state.records):
             self.put(key, None)
         records, replaced = tuple(self._records), tuple(self._replaced)
@@ -121,13 +121,14 @@ class Update:
     # ── The group's epoch ────────────────────────────────────────────────────────────────────────────────────
 
     def insist(self) -> None:
-        """Start another epoch with the next `refresh`, without a reason."""
+        """Start another epoch with the next `refresh`, even if nothing has changed."""
         self._has_news = True
 
     def refresh(self) -> None:
-        """Start another epoch if the members, or the topics since the group was last updated, have changed.
+        """Start another epoch if the members have changed, or the topics since the group was last updated.
 
-        It is done again later if a regular expression has not been evaluated yet: its previous matches are kept.
+        It is called again later if a regular expression has not been evaluated yet; until then its previous matches are
+        kept.
         """
         if not self._has_news and self._group.has_seen_topics:
             return

@@ -91,7 +91,7 @@ async def list_groups(call: Call) -> GroupList:
         try:
             found.append(await _summary(call, one))
         except ApiError as refused:
-            # It was deleted meanwhile.
+            # The group was deleted meanwhile.
             if refused.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
         await others()
@@ -99,7 +99,7 @@ async def list_groups(call: Call) -> GroupList:
 
 
 async def _summary(call: Call, group: ListedGroup) -> GroupSummary:
-    """A group without permission must not prevent others from being listed."""
+    """Summarize a group. One that the user may not describe must not prevent others from being listed."""
     show = _shown_share_group if group.group_type == SHARE else _shown
     members, lag = None, 0
     try:
@@ -144,7 +144,7 @@ async def _shown(call: Call, group_id: str) -> Group:
 async def _shown_share_group(call: Call, group_id: str) -> Group:
     about = await describe_share_group(call, group_id)
     shared = await share_offsets(call, group_id)
-    # Accepted and delayed records in between are not lag: the group knows it better than its start offset.
+    # Accepted and delayed records in between do not count: the group's own lag is more precise than its start offset.
     offsets = [
         msgspec.structs.replace(one, lag=shared[one.topic, one.partition].lag)
         for one in await lag_of(call.broker, {place: each.start for place, each in shared.items()})

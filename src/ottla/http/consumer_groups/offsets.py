@@ -43,7 +43,7 @@ class ReadOffset(Struct, frozen=True, kw_only=True):
 
 
 async def committed_offsets(call: Call, group_id: str) -> dict[Place, int]:
-    """Of existing topics."""
+    """The committed offsets of existing topics."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
     [group] = (await call.ask(request, _BY_NAME)).groups
     raise_refusal(group.error_code)

@@ -107,7 +107,7 @@ async def _moved(call: Call, place: Place, wanted: Reset, before: Mapping[Place,
         case "timestamp":
             return await offset_at(call, partition.at, wanted.timestamp or 0, end)
         case _:
-            # Within the range of existing messages.
+            # Limited to the range of existing messages.
             return max(start, min(end, before.get(place, start) + (wanted.by or 0)))
 
 

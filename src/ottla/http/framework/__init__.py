@@ -1,1 +1,1 @@
-"""What every endpoint is built on: declarations, bodies, errors, connections, OpenAPI."""
+"""The foundation of all endpoints: declarations, bodies, errors, connections, OpenAPI."""

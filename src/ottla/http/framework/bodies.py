@@ -1,4 +1,4 @@
-"""Buffered request bodies: minimum rate, and a limit for all of them together."""
+"""Buffered request bodies: a minimum rate, and a memory limit for all of them together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _LEAST_BYTES_PER_S: Final = 256
-"""Average over `max_stalled_s`. One byte now and then must not keep memory forever."""
+"""The minimum rate, averaged over `max_stalled_s`. One byte now and then must not hold memory forever."""
 
 
 class BodyRefused(Exception):
@@ -30,7 +30,7 @@ class Bodies:
         self._held: dict[Body, int] = {}  # in start order
 
     def hold(self, body: Body, size: int) -> None:
-        """The body now holds this many bytes."""
+        """Record that the body now holds this many bytes."""
         self.held_bytes += size - self._held.get(body, 0)
         if size:
             self._held[body] = size
@@ -79,7 +79,7 @@ class Body:
         return chunk
 
     async def read_all(self, limit: int) -> bytes:
-        """Raises BodyRefused with 413 if it is larger than `limit`."""
+        """Read the whole body. Raises BodyRefused with 413 if it is larger than `limit`."""
         content = bytearray()
         while (chunk := await self.read()) is not None:
             content += chunk
@@ -89,7 +89,7 @@ class Body:
         return bytes(content)
 
     def hold(self, size: int) -> None:
-        """This much of it is in memory now."""
+        """Record how many of its bytes are in memory now."""
         self._refuse_if_given_up()
         self._bodies.hold(self, size)
         self._refuse_if_given_up()

@@ -24,7 +24,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _RESERVE: Final = 20
-"""This many connections beyond the limit get health checks answered."""
+"""This many connections above the limit are accepted for health checks."""
 _ALWAYS_ANSWERED: Final = ("/health", "/ready")
 _MOST_REPORTED: Final = 10_000
 CERTIFICATE: Final = "ottla.certificate"
@@ -80,7 +80,7 @@ class LimitedConnection(HttpToolsProtocol):
         return self.client[0] if self.client else "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # It is a socket transport, though uvloop's is not an asyncio.Transport by class.
+        # A socket transport, although uvloop's class is not a subclass of asyncio.Transport.
         super().connection_made(JoinedWrites(cast("asyncio.Transport", transport), self.loop.call_soon))
         arrival = self._limits.crowd.arrived(self, self.address)
         if arrival.close is not None:

@@ -1,4 +1,4 @@
-"""Which HTTP connections are served above the limit. Pure.
+"""Decides which HTTP connections are served above the limit. Pure.
 
 A connection without a request in progress can be closed at any time, and its client reconnects. So idle connections
 do not block others: a new one replaces the one idle for longest. If all are
@@ -35,7 +35,7 @@ class Crowd(Generic[C]):
         self._idle: dict[C, None] = {}  # least recently idle first
 
     def arrived(self, connection: C, address: str) -> Arrival[C]:
-        """The verdict. Closed and refused connections no longer count."""
+        """The verdict on a new connection. Closed and refused connections no longer count."""
         if self._per_address[address] >= self._most_per_address:
             idle = next((one for one in self._idle if self._addresses.get(one) == address), None)
             return self._admit(connection, address, idle, is_full=True)

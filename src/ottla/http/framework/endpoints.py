@@ -1,6 +1,6 @@
-"""How an endpoint is declared, and the input of its handler.
+"""Declarations of endpoints, and the input of their handlers.
 
-    get("/v1/topics/{name}", show_topic, answer=Topic, summary="One topic")
+get("/v1/topics/{name}", show_topic, answer=Topic, summary="One topic")
 
 The routes and the OpenAPI description are generated from these declarations. A handler returns a
 struct, or a response object for streams.
@@ -89,7 +89,7 @@ class Endpoint(NamedTuple):
 
 
 class Door:
-    """Shared by all calls."""
+    """State shared by all calls."""
 
     def __init__(self, broker: Broker, config: HttpConfig, stats: HttpStats) -> None:
         self.broker = broker
@@ -104,7 +104,7 @@ class Door:
         """The schema registry, once it is used."""
         self.bodies = Bodies(config.max_stalled_ms / 1000, config.max_held_bytes)
         self.tails: set[asyncio.Task[Any]] = set()
-        """Running tails: cancelled to end."""
+        """Running tails, which are cancelled at shutdown."""
 
 
 class Call:
@@ -126,10 +126,10 @@ class Call:
         self.check = self._client.check
 
     async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
-        """The response of the broker's handler, or of the responsible node."""
+        """The response of the broker's handler, or of the node responsible for the request."""
         self._check_login()
         answer = await self._client.ask(request, version)
-        if request.API.key == FETCH.key:  # which may have waited
+        if request.API.key == FETCH.key:  # a fetch may have waited
             self._check_login()
         return answer
 
@@ -139,7 +139,7 @@ class Call:
             raise LoginEnded("the session has expired, or the user was deleted; log in again")
 
     async def ask_here(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
-        """Of this node only."""
+        """The response of this node only."""
         self._client.forwards = False
         try:
             return await self._client.ask(request, version)
@@ -153,7 +153,7 @@ class Call:
             audit.noted(self._client, action, names)
 
     def check_cluster(self) -> None:
-        """Rejected unless the user may describe the cluster."""
+        """Raises an error unless the user may describe the cluster."""
         self.check(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def path(self, name: str) -> str:
@@ -194,7 +194,7 @@ class Call:
         return decode_json(content, kind)
 
     def receive(self, limit: int | None = None) -> Body:
-        """The body as it arrives. Without a `limit` it is processed in chunks."""
+        """The body as it arrives. Without a `limit` it is processed in chunks and not buffered."""
         encoding = self.request.headers.get("content-encoding", "identity")
         if encoding != "identity":
             hint = "Send the body uncompressed. Responses are compressed for clients that accept gzip."
@@ -215,7 +215,7 @@ class Call:
         return self.tagged(content)
 
     def tagged(self, content: bytes) -> Response:
-        """With an ETag; without content if the client has it cached."""
+        """Add an ETag; without content if the client has it cached."""
         tag = f'W/"{len(content):x}-{zlib.crc32(content):08x}"'
         headers = {"etag": tag, "cache-control": "no-cache"}
         if tag in self.request.headers.get("if-none-match", ""):
@@ -229,7 +229,7 @@ def too_large(limit: int) -> Problem:
 
 
 class UnreadBody(Problem):
-    """A body is abandoned before its end."""
+    """Raised when a body is abandoned before its end."""
 
 
 def problem_of_body(refused: BodyRefused, limit: int) -> Problem:
@@ -269,7 +269,7 @@ async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
         await others()
         return this.answered(answer)
     except Problem as problem:
-        # Of an unread body the remaining size is unknown.
+        # The remaining size of an unread body is unknown.
         closes = problem.status in _UNREAD or isinstance(problem, UnreadBody)
         return problem_response(problem, {"connection": "close"} if closes else None)
     except ApiError as refused:

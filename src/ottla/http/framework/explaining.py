@@ -12,7 +12,7 @@ from msgspec import inspect
 from ottla.core.closest import closest
 
 _LONGEST: Final = 500
-"""It quotes the input, which may be as long as a body."""
+"""Messages are truncated to this length: they quote the input, which may be as long as a body."""
 _WRONG: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"\.(?P<field>\w+)|\[[^\]]*\]")
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
@@ -70,7 +70,7 @@ def _at(kind: inspect.Type, path: str) -> inspect.Type:
 
 
 def _plain(kind: inspect.Type) -> inspect.Type:
-    """Without annotations and without null."""
+    """The type without annotations and without null."""
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
     if isinstance(kind, inspect.UnionType):

@@ -27,7 +27,7 @@ _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class Guard:
-    """Around the router: counts, and rejects requests from pages of other web sites."""
+    """Wraps the router: counts requests, and rejects those from pages of other web sites."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Guard:
         hosts: Collection[str] | None = None,
         setting: str = "http.allowed_hosts",
     ) -> None:
-        """`hosts`: the known host names, if no authentication is required; otherwise None."""
+        """`hosts` are the known host names, if no authentication is required; otherwise None."""
         self._app = app
         self._stats = stats
         self._origins = origins
@@ -85,7 +85,7 @@ class Guard:
         return None
 
     def _is_rebound(self, scope: Scope, host: str) -> bool:
-        """Whether a host name is known.
+        """Whether the request is for an unknown host name.
 
         A page of a site whose name was made to resolve to this machine is same-origin for a browser, and may read
         and write everything (DNS rebinding). With authentication, the page has no credentials. At a publicly
@@ -97,7 +97,9 @@ class Guard:
         return _name_in(host) not in self._hosts and server is not None and not _is_public(server[0])
 
     def _is_from_elsewhere(self, headers: Headers) -> bool:
-        """Whether the browser says so: it sends the origin with every request that may change something."""
+        """Whether the browser reports another origin: it sends the origin with every request that may change
+        something.
+        """
         origin = headers.get("origin")
         if origin is None:
             return headers.get("sec-fetch-site", "none") == "cross-site"
@@ -119,7 +121,7 @@ _OWN_ENDINGS: Final = (".localhost", ".local", ".internal", ".test")
 
 
 def _is_name_of_a_site(host: str) -> bool:
-    """Whether it could be a public name: not an address, and not a name without a dot, as in /etc/hosts."""
+    """Whether it could be a public name: neither an address nor a name without a dot, as in /etc/hosts."""
     name = _name_in(host)
     if "." not in name or name.endswith(_OWN_ENDINGS) or name == _own_name():
         return False
@@ -131,7 +133,7 @@ def _is_name_of_a_site(host: str) -> bool:
 
 
 def _name_in(host: str) -> str:
-    """Of a Host header, without the port."""
+    """The host name in a Host header, without the port."""
     return host.lower() if host.startswith("[") else host.partition(":")[0].lower().rstrip(".")
 
 

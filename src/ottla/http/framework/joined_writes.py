@@ -14,7 +14,7 @@ _MOST_BYTES: Final = 64 * 1024
 class JoinedWrites(asyncio.Transport):
     """A transport that collects the writes of one loop iteration, such as headers and body.
 
-    More than a buffer is written at once, so that flow control works for long responses.
+    If they exceed a buffer, they are written at once, so that flow control works for long responses.
     """
 
     def __init__(self, transport: asyncio.Transport, call_soon: Callable[[Callable[[], None]], object]) -> None:

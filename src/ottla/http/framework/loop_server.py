@@ -1,4 +1,4 @@
-"""The app on the broker's event loop, with uvicorn's HTTP protocol."""
+"""Serves the app on the broker's event loop, with uvicorn's HTTP protocol."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _uvicorn(app: ASGIApp, config: HttpConfig) -> Config:
 
 
 class Serving:
-    """The app, and its connections."""
+    """The app and its connections."""
 
     def __init__(self, broker: Broker, config: HttpConfig, queues: QueuesConfig) -> None:
         self._stats = HttpStats()
@@ -125,7 +125,7 @@ class Serving:
         await asyncio.to_thread(self._queues.close)
 
     async def _tick(self) -> None:
-        """Ten times a second: measures event loop lag, and updates the date."""
+        """Called ten times a second: measures event loop lag, and updates the Date header."""
         loop = asyncio.get_running_loop()
         ticks = 0
         while True:

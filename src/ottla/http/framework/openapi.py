@@ -29,7 +29,7 @@ _REF: Final = "#/components/schemas/{name}"
 
 
 async def describe(call: Call) -> Response:
-    # In a thread: the first time takes tens of milliseconds.
+    # In a thread: the first call takes tens of milliseconds.
     content = await asyncio.get_running_loop().run_in_executor(None, document, call.door.endpoints)
     return call.tagged(content)
 

@@ -19,7 +19,7 @@ PROBLEM_TYPE: Final = "application/problem+json"
 
 
 _TITLES: Final = {413: "Content Too Large", 416: "Range Not Satisfiable"}
-"""As in RFC 9110, for any Python version."""
+"""The reason phrases of RFC 9110, for any Python version."""
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,7 +38,7 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class Problem(Exception):
-    """Reject the request with this."""
+    """Rejects the request with this problem."""
 
     def __init__(self, status: int, detail: str, *, hint: str = "", code: str = "", written: int | None = None) -> None:
         super().__init__(detail)
@@ -124,7 +124,7 @@ _SAYINGS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.POLICY_VIOLATION: "a policy of this topic forbids it",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "no such topic or partition",
 }
-"""For responses with only a code."""
+"""Error texts for responses with only a code."""
 
 
 def problem_of(refused: ApiError, *, written: int | None = None) -> Problem:

@@ -47,10 +47,10 @@ class LoginRefused(Problem):
 
 
 class Login:
-    """Around the router: authenticates, and rejects unknown users."""
+    """Wraps the router: authenticates callers, and rejects unknown users."""
 
     def __init__(self, app: ASGIApp, security: Security, logins: Logins, *, also_open: str = "") -> None:
-        """`also_open`: paths below this have their own authentication."""
+        """Paths below `also_open` have their own authentication."""
         self._app = app
         self._logins = logins
         self._user_in = security.user_in
@@ -92,7 +92,9 @@ class Login:
         return Identity(f"User:{user}")
 
     async def _renew(self, token: str, session: Session) -> None:
-        """Refresh the session once for all waiting requests; it ends if the provider refuses or does not answer."""
+        """Refresh the session once for all waiting requests; it ends if the provider rejects that or does not
+        answer.
+        """
         if session.renewal is None:
             session.renewal = asyncio.create_task(self._ask_provider(session))
         try:
@@ -141,7 +143,7 @@ class Login:
 
 
 def _refusal(refused: LoginRefused, headers: Headers, path: str) -> Response:
-    """Clients of the schema registry expect the code and message of its API."""
+    """The error response. Clients of the schema registry expect the code and message of its API."""
     if path == REGISTRY_PREFIX or path.startswith(REGISTRY_PREFIX + "/"):
         content = {"error_code": _NO_LOGIN, "message": refused.details.detail}
         return Response(msgspec.json.encode(content), 401, _challenge(headers), REGISTRY_MEDIA_TYPE)
@@ -167,7 +169,7 @@ def _basic(encoded: str) -> tuple[str, str]:
 
 
 def _challenge(headers: Headers) -> dict[str, str]:
-    """The console has its own login form: the browser must not show a dialog."""
+    """The challenge of a 401 response. The console has its own login form, so the browser must not show a dialog."""
     is_page = headers.get("sec-fetch-dest") == "empty"
     return {} if is_page else {"www-authenticate": 'Basic realm="ottla", charset="UTF-8", Bearer'}
 

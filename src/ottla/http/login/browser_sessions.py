@@ -1,4 +1,6 @@
-"""Browser sessions: a random cookie each. They end with the password, or when the OpenID provider ends them."""
+"""Browser sessions, identified by a random cookie. They end when the password changes, or when the OpenID provider ends
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class Session:
     granted: Granted | None = None
     """The provider's last tokens."""
     renew_from_s: float = 0.0
-    """When to refresh them."""
+    """When to refresh these tokens."""
     renewal: asyncio.Task[None] | None = None
 
 
@@ -93,7 +95,7 @@ class Sessions:
         return len(doomed)
 
     def _forget_some(self) -> None:
-        """The ended sessions; if there are none, the oldest."""
+        """Drop the ended sessions; if there are none, the oldest."""
         now_s = self._now_s()
         ended = [token for token, session in self._by_token.items() if session.ends_s <= now_s]
         for token in ended or list(self._by_token)[:1]:

@@ -41,7 +41,7 @@ async def begin(call: Call) -> Response:
     except LoginFailed as failed:
         raise Problem(502, f"the OpenID provider cannot be used: {failed}", hint=_HINT) from None
     response = RedirectResponse(address, 302, {"cache-control": "no-store"})
-    # Lax: the browser returns by a cross-site redirect.
+    # SameSite=Lax: the browser returns by a cross-site redirect.
     response.set_cookie(
         _STATE_COOKIE, state, max_age=_STATE_S, path=_PATH, httponly=True, samesite="lax", secure=_is_secure(call)
     )
@@ -63,7 +63,7 @@ async def finish(call: Call) -> Response:
 
 
 async def logged_out(call: Call) -> Response:
-    """OpenID Connect Back-Channel Logout: the provider ends sessions."""
+    """OpenID Connect Back-Channel Logout: end sessions on the provider's request."""
     login, oidc = _enabled(call)
     token = parse_qs(await _small_body(call)).get("logout_token", [""])[0]
     try:

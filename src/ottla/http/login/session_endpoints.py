@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.http.framework.endpoints import Call
 
 _MOST_BODY_BYTES: Final = 16 * 1024
-"""Of a login: the sender is not authenticated yet."""
+"""The maximum body size of a login, whose sender is not authenticated yet."""
 
 
 _logger: Final = logging.getLogger(__name__)

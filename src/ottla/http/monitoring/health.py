@@ -30,7 +30,7 @@ async def health(call: Call) -> Health:
 
 
 async def ready(call: Call) -> Health:
-    """Not while a partition is offline: traffic should go elsewhere."""
+    """Readiness. Fails while a partition is offline, so that traffic goes elsewhere."""
     offline = [str(one.at) for one in call.broker.topics.partitions_here() if one.is_offline]
     if offline:
         hint = "See the broker's log. A restart recovers the partition."

@@ -1,4 +1,4 @@
-"""`/metrics`, in OpenMetrics text: counters, and values computed on request."""
+"""`/metrics`, in OpenMetrics text: counters, and values computed for each request."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _http(stats: HttpStats) -> Iterator[Family]:
 
 
 def _registry(store: Store) -> Iterator[Family]:
-    """From its first use on."""
+    """Metrics of the schema registry, once it was used."""
     subjects = gauge("ottla_schema_registry_subjects", "Subjects of the schema registry, without deleted ones.")
     subjects.add(len(store.state.subjects(":*:")))
     yield subjects
@@ -230,7 +230,7 @@ async def _groups(call: Call) -> tuple[Family, ...]:
     members = gauge("ottla_groups", "Groups, by state and type.")
     lags = gauge("ottla_group_lag", "Lag of a group, by partition with a committed offset.")
     kinds: dict[tuple[str, str], int] = {}
-    # Of this node only: every node is scraped.
+    # Only of this node, since every node is scraped.
     for group in (await call.ask_here(ListGroupsRequest())).groups:
         kind = group.group_state, group.group_type
         kinds[kind] = kinds.get(kind, 0) + 1
@@ -254,7 +254,7 @@ async def _groups(call: Call) -> tuple[Family, ...]:
 
 
 def _transaction_memory(broker: Broker) -> tuple[Family, Family]:
-    # A broker that has served no transaction has no coordinator yet: asking for it would load one.
+    # A broker that has served no transaction has no coordinator yet, and accessing it would load one.
     coordinator = broker.__dict__.get("transactions")
     memory = gauge("ottla_transactions_memory_bytes", "Memory of transactional ids and their partitions, estimated.")
     refused = counter("ottla_transaction_requests_too_large", "Requests of transactions refused because of their size.")

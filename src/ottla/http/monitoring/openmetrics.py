@@ -22,7 +22,9 @@ class Family:
         self._add(self._suffix, value, labels)
 
     def add_at(self, value: float, labels: str) -> None:
-        """With labels as `labels_text` made them: for many samples, of which several have the same."""
+        """Add a sample with labels as returned by `labels_text`: for many samples, several of which have the same
+        labels.
+        """
         self._lines.append(f"{self._name}{self._suffix}{{{labels}}} {value}")
 
     def add_histogram(self, times: Histogram, **labels: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def pipeline_families(call: Call) -> tuple[Family, ...]:
-    """None if the reports cannot be read: other metrics are still served."""
+    """The metrics of pipelines; None if their reports cannot be read: other metrics are still served."""
     try:
         found = (await list_pipelines(call)).pipelines
     except (OttlaError, Problem):

@@ -21,7 +21,7 @@ _QUEUE_ALONE: Final = {"GET": AclOperation.DESCRIBE, "HEAD": AclOperation.DESCRI
 
 
 def guarded(queues: ASGIApp, door: Door) -> ASGIApp:
-    """The bare queues, without ACLs or with their own users."""
+    """Wrap the queues; returned unchanged without ACLs, or if queues have their own users."""
     if door.broker.security.authorizer is None or door.queues_ask:
         return queues
 
@@ -38,7 +38,7 @@ def guarded(queues: ASGIApp, door: Door) -> ASGIApp:
 
 
 def noted(door: Door, request: Request, action: str, name: str) -> None:
-    """Write the change to the audit log, if there is one."""
+    """Write a change to the audit log, if there is one."""
     audit = door.broker.security.audit
     if audit is not None:
         audit.noted(_client(door, request.scope), action, (name,))

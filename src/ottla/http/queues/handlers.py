@@ -73,7 +73,7 @@ class Queues:
         bodies: Bodies,
         note: Callable[[Request, str, str], None] = lambda *_: None,
     ) -> None:
-        """`note` is called for created and deleted queues: the request, the action, and the name."""
+        """`note` is called for created and deleted queues, with the request, the action and the name."""
         self._note = note
         self._store = store
         self._config = config
@@ -122,7 +122,7 @@ class Queues:
         scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
         name, _, password = _decoded(encoded).partition(b":") if scheme.lower() == "basic" else (b"", b"", b"")
         known = {name.encode(): password.encode() for name, password in self._config.users.items()}
-        # Also compared for unknown names, for constant time.
+        # Compared for unknown names as well, for constant time.
         is_right = hmac.compare_digest(known.get(name, b"\0"), password)
         if name not in known or not is_right:
             raise Refused(401, "Authentication required", {"www-authenticate": 'Basic realm="queues"'})
@@ -173,7 +173,7 @@ class Queues:
         return _json({"id": pushed.part, "count": pushed.messages})
 
     async def _body(self, request: Request) -> bytes:
-        # As base64 and quoted, a message takes up to a third more.
+        # Encoded as base64 in quotes, a message takes up to a third more.
         limit = max(_MAX_BODY_BYTES, 2 * self._config.max_message_size)
         with Body(self._bodies, request.stream(), is_collected=True) as body:
             try:
@@ -204,7 +204,7 @@ class Queues:
                 await asyncio.to_thread(opened.close)
 
     async def _comes(self, request: Request, waiting: asyncio.Event, deadline_s: float) -> bool:
-        """Wait until something is pushed here, or another process may have done so."""
+        """Wait until something is pushed in this process, or for a while, since another process may push."""
         left_s = deadline_s - asyncio.get_running_loop().time()
         if left_s <= 0 or await request.is_disconnected():
             return False
@@ -226,7 +226,7 @@ class Queues:
 
     @asynccontextmanager
     async def _turn(self, name: str, consumer: str) -> AsyncIterator[None]:
-        """One request at a time per consumer: its file lock is for other processes."""
+        """Allows one request at a time per consumer: the file lock is for other processes."""
         turn = self._turns.setdefault((name, consumer), _Turn())
         turn.wanted += 1
         try:
@@ -274,7 +274,7 @@ async def not_served(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def mounted(queues: ASGIApp, others: ASGIApp) -> ASGIApp:
-    """Both in one application: paths below `/api/v1/queues`, and all others."""
+    """Combine both applications: paths below `/api/v1/queues`, and all others."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]

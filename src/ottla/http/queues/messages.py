@@ -1,4 +1,4 @@
-"""Messages as JSON, by v-queue's rules: text as text, JSON as JSON, and anything else as base64."""
+"""Conversion of messages to JSON, by v-queue's rules: text as text, JSON as JSON, and anything else as base64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _BINARY: Final = "[Binary Data]"
 _JSON: Final = ("application/json", "application/x-www-form-urlencoded")
-"""The second is curl's default."""
+"""Content types treated as JSON; the second is curl's default."""
 
 
 class Malformed(Exception):
@@ -45,13 +45,13 @@ def shown(message: Message) -> QueueMessage:
         except UnicodeDecodeError:
             pass
     elif _is_json(message.body):
-        # Raw, so that numbers keep all digits.
+        # Kept as raw JSON, so that numbers keep all digits.
         return QueueMessage(message.part, message.offset, "object", msgspec.Raw(message.body))
     return QueueMessage(message.part, message.offset, "object", _BINARY, base64.b64encode(message.body).decode())
 
 
 def messages_in(body: bytes, content_type: str) -> list[bytes | str]:
-    """The messages of a request: many as JSON, or one raw, as text/… or any other type."""
+    """The messages of a request: many as JSON, or a single one in any other content type."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind in _JSON:
         try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MAX_CONNECTIONS: Final = 1000
 _MAX_CONNECTIONS_PER_ADDRESS: Final = 500
 _MAX_HELD_BYTES: Final = 128 * 1024 * 1024
-"""The defaults of [http] in a broker."""
+"""These are the defaults of [http] in a broker."""
 
 
 async def health(_: Request) -> JSONResponse:

@@ -1,4 +1,4 @@
-"""The served queues: their writers, and what each consumer was returned last.
+"""The served queues: their writers, and the last messages returned to each consumer.
 
 Everything here blocks, and is called in threads.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.queue.positions import Start
 
 _MAX_REMEMBERED: Final = 10_000
-"""How many consumers are tracked. A dropped one gets its messages again."""
+"""The maximum number of tracked consumers. A dropped consumer gets its messages again."""
 
 
 class QueueState(NamedTuple):
@@ -95,7 +95,7 @@ class QueueStore:
         with self._opening:
             writer = self._writers.get(name)
             if writer is not None and writer.has_failed:
-                # It has reported what it could not sync; a new part is safe to write to.
+                # The writer has reported the data that it could not sync; a new part is safe to write to.
                 del self._writers[name]
                 writer.close()
                 writer = None
@@ -116,12 +116,12 @@ class QueueStore:
             return queue.consumers()
 
     def open_consumer(self, name: str, consumer: str, start: Start) -> Consumer:
-        """At its commit, regardless of what was returned since."""
+        """Open a consumer at its committed position, regardless of what was returned since."""
         with self._read(name) as queue:
             return queue.consumer(consumer, start)
 
     def give(self, name: str, consumer: Consumer, count: int, max_bytes: int) -> list[Message]:
-        """Up to this many messages and bytes, at least one message."""
+        """Return up to this many messages and bytes, but at least one message."""
         messages: list[Message] = []
         size = 0
         while len(messages) < count and size < max_bytes:
@@ -134,7 +134,7 @@ class QueueStore:
         return messages
 
     def commit(self, name: str, consumer: str) -> None:
-        """Commit what was returned last. Without that, nothing changes."""
+        """Commit the messages that were returned last, if any."""
         with self._read(name) as queue:
             if consumer not in queue.consumers():
                 raise NotFound(f"queue {name} has no consumer {consumer}")
@@ -145,7 +145,7 @@ class QueueStore:
                     opened.commit(position)
 
     def commit_behind(self, name: str, consumer: str, part: int, offset: int) -> None:
-        """After the message at this position. Never moves back: a late request changes nothing."""
+        """Commit up to the message at this position. Never moves back: a late request has no effect."""
         with self._read(name) as queue:
             if consumer not in queue.consumers():
                 raise NotFound(f"queue {name} has no consumer {consumer}")

@@ -72,13 +72,13 @@ async def _positions(
     for at, (start, end) in sorted((await bounds(call.broker, state.partitions)).items()):
         default = start if query.start == "earliest" else end
         offset = committed.get((state.name, at.partition), default)
-        # Offsets deleted by retention are skipped.
+        # Skips offsets deleted by retention.
         positions[at.partition] = min(max(offset, start), end)
     return positions
 
 
 async def _read(call: Call, query: ConsumeQuery, positions: dict[int, int]) -> list[Message]:
-    """Up to `max` messages from these positions on, which advance."""
+    """Read up to `max` messages, and advance the positions."""
     messages: list[Message] = []
     wait_ms = query.wait_ms
     decoding = await decoding_of(call, query.keys, query.values)

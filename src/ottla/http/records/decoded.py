@@ -32,7 +32,7 @@ _SUBJECT_RESOURCE = "_schemas:"
 
 
 class Decoding:
-    """For one request: schemas that its sender may read."""
+    """Decodes records for one request, with the schemas that its sender may read."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -40,12 +40,12 @@ class Decoding:
         self._readers: dict[SchemaId, Read | None] = {}
 
     async def refresh(self) -> None:
-        """Before records are shown."""
+        """Load new schemas before records are shown."""
         await self._store.refresh()
         self._readers = {wanted: read for wanted, read in self._readers.items() if read is not None}
 
     def show(self, record: Record, part: Part) -> Shown:
-        """Decoded; as without a schema if that is not possible."""
+        """The decoded value; the same as without a schema if it cannot be decoded."""
         data: bytes | None = record.key if part == "key" else record.value
         if data is None:
             return None, "none"
@@ -56,7 +56,7 @@ class Decoding:
                 value = read(data[begin:], header_indexes(part, record.headers))
                 return msgspec.Raw(msgspec.json.encode(value, enc_hook=str)), "schema"
         except (OttlaError, ValueError, TypeError, RecursionError):
-            pass  # not of its schema
+            pass  # does not match its schema
         return show(data)
 
     def _reader(self, wanted: SchemaId) -> Read | None:

@@ -36,7 +36,7 @@ def parse_path(text: str) -> Path:
 
 
 def at_path(document: object, path: Path) -> object:
-    """The value there, or one that equals nothing."""
+    """The value at the path, or a value that equals nothing if there is none."""
     for step in path:
         if isinstance(step, int):
             if not isinstance(document, list) or step >= len(document):

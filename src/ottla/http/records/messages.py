@@ -112,10 +112,10 @@ async def read_messages(call: Call) -> MessagePage | Response:
 
 
 async def decoding_of(call: Call, keys: Wanted, values: Wanted) -> Decoding | None:
-    """None unless a schema is asked for."""
+    """The schema decoder; None unless one was requested."""
     if "schema" not in (keys, values):
         return None
-    from ottla.http.records.decoded import Decoding  # few ask for it
+    from ottla.http.records.decoded import Decoding  # rarely needed
 
     decoding = Decoding(call)
     await decoding.refresh()
@@ -147,7 +147,7 @@ async def _spans_of_cursor(call: Call, state: TopicState, cursor: str) -> list[S
     known = await bounds(call.broker, [state.partitions[index] for index in positions], is_stable=True)
     spans = []
     for at, there in sorted(known.items()):
-        # Offsets deleted by retention meanwhile are skipped.
+        # Skips offsets deleted by retention meanwhile.
         start = max(positions[at.partition], there.start)
         spans.append(Span(partition=at.partition, start=start, end=max(start, there.end)))
     return spans

@@ -32,5 +32,5 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 def next_partition(partitions: int) -> int:
-    """For all messages of a request without a key: one partition, and another one the next time."""
+    """The partition for all messages of a request without a key; another one for the next request."""
     return next(_turns) % partitions

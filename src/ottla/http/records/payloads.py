@@ -57,7 +57,7 @@ def is_json(data: bytes) -> bool:
 
 
 def _on_one_line(document: bytes) -> bytes:
-    """Also safe in line-based responses."""
+    """JSON on one line, for line-based responses."""
     has_line_ends = b"\n" in document or b"\r" in document
     return msgspec.json.format(document, indent=-1) if has_line_ends else document
 

@@ -102,7 +102,7 @@ async def write_messages(call: Call) -> Written:
         ready.append(_read(message, f"message {number}"))
         if number % _TURN_MESSAGES == 0:
             await others()
-    # Only now is a missing topic created: a rejected request leaves nothing behind.
+    # A missing topic is created only now, so that a rejected request creates nothing.
     writer = _Writer(call, await _topic(call, name), keeps_offsets=True)
     for number, one in enumerate(ready, 1):
         writer.add(one)
@@ -193,7 +193,7 @@ class _Writer:
         self._offsets: dict[int, list[int]] = {}
         self.size = 0
         self.count = 0
-        """How many messages are written."""
+        """The number of messages written."""
 
     def add(self, ready: _Ready) -> None:
         partition = self._partition_of(ready)
@@ -225,7 +225,7 @@ class _Writer:
         return ready.partition
 
     def _timestamp_of(self, ready: _Ready) -> int:
-        """Like the log, which would reject only the batch of that partition."""
+        """Check the timestamp like the log, which would reject only the batch of that partition."""
         now_ms, config = self._call.broker.clock.now_ms(), self._state.config.log
         if ready.timestamp is None:
             return now_ms
@@ -239,7 +239,7 @@ class _Writer:
         ready, self._ready = self._ready, {}
         self.size = 0
         while ready:
-            # A request has one batch per partition, so further ones go with the next request.
+            # A request has one batch per partition, so further batches are sent with the next request.
             now = {partition: builders.pop(0) for partition, builders in ready.items()}
             ready = {partition: builders for partition, builders in ready.items() if builders}
             await self._write(now)

@@ -37,7 +37,7 @@ _HEARTBEAT_MS: Final = 15_000
 _HEARTBEAT: Final = b": still here\n\n"
 _PAUSE_S: Final = 0.01
 _PAUSE_PER_TAIL_S: Final = 0.001
-"""So that all tails together poll a thousand times a second."""
+"""The pause per tail, so that all tails together poll a thousand times a second."""
 
 
 class TailQuery(Selection, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class _Tail:
         self._caught_up = {index for index, offset in begin.positions.items() if offset >= begin.ends[index]}
 
     async def events(self) -> AsyncIterator[bytes]:
-        # At once, so that the client knows that it is connected.
+        # Sent at once, so that the client knows that it is connected.
         yield b"retry: 1000\n%b\n" % self._id()
         try:
             while True:
@@ -97,7 +97,7 @@ class _Tail:
             yield _event("end", problem_of(refused).details)
 
     async def _look(self) -> AsyncIterator[bytes]:
-        """The records appended since the last time; waits for some."""
+        """The records appended since the last call; waits for some."""
         answer = await fetch(self._call, self._topic, self._positions, max_bytes=MOST_BYTES, max_wait_ms=_HEARTBEAT_MS)
         if self.decoding is not None:
             await self.decoding.refresh()
@@ -137,7 +137,7 @@ class _Tail:
             ]
             self._positions[index] = piece.next_offset
             if events:
-                # With the last one, since it is the resume position after all of them.
+                # The id is sent with the last record, since it is the resume position after all of them.
                 events.insert(-1, self._id())
                 yield b"".join(events)
             await others()
@@ -179,7 +179,7 @@ def _event(name: str, data: msgspec.Struct) -> bytes:
 
 
 def _list(door: Door) -> None:
-    """The task of this request, so that stopping the broker can end it."""
+    """Register the task of this request, so that stopping the broker can end it."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a handler runs in one
     door.tails.add(task)

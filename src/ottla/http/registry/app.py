@@ -113,7 +113,7 @@ class _Resource:
 
 
 def _of_api_error(refused: ApiError) -> Refusal:
-    """Not allowed is 403; that the log cannot be read is the registry's 500."""
+    """Map a broker error: not allowed is 403, and an unreadable log is the registry's 500."""
     status = problem_of(refused).status
     if status in (401, 403):
         return Refusal(status * 100 + 1, str(refused) or "not allowed")
@@ -130,7 +130,7 @@ def _check_types(request: Request) -> None:
 
 
 def _media_type(request: Request) -> str:
-    """What the client prefers of those that the registry has."""
+    """The client's preferred media type among those that the registry supports."""
     accepted = [each.partition(";")[0].strip().lower() for each in request.headers.get("accept", "").split(",")]
     for each in accepted:
         if each in (MEDIA_TYPE, "*/*", "application/*", "", "application/octet-stream"):

@@ -1,4 +1,4 @@
-"""One request to the registry: its parameters, its body, and what its sender may do."""
+"""One request to the registry: its parameters, its body, and the permissions of its sender."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ottla.registry.state import State
 
 SUBJECT_RESOURCE: Final = "_schemas:"
-"""ACLs of a subject are those of the TOPIC resource with this prefix: no topic can have such a name."""
+"""A subject's ACLs are those of the TOPIC resource with this prefix: no topic can have such a name."""
 _LATEST: Final = ("latest", "-1")
 _LARGEST_VERSION: Final = (1 << 31) - 1
 _FORBIDDEN_NAMES: Final = ("__GLOBAL", "__EMPTY")
@@ -36,7 +36,7 @@ class RegistryCall:
         self.store = store
         self.broker = door.broker
         self.context = context
-        """Of a request below `/contexts/{context}`; empty for others."""
+        """The context of a request below `/contexts/{context}`; empty for others."""
         self.note = self._call.note
 
     @property
@@ -76,7 +76,7 @@ class RegistryCall:
         return found[offset:] if limit < 0 else found[offset : offset + limit]
 
     def subject(self) -> str:
-        """Qualified, and replaced by its alias if it has one."""
+        """The qualified subject; resolved if it is an alias."""
         given = self.path("subject")
         name = in_context(self.context, given) if self.context else qualified(given)
         plain = parse_subject(name).name
@@ -93,7 +93,7 @@ class RegistryCall:
         return in_context(self.context, given) if self.context else qualified(given)
 
     def top_subject(self) -> str | None:
-        """The whole context of the request."""
+        """The subject that stands for the whole context of the request."""
         return in_context(self.context, "") if self.context else None
 
     def prefix(self) -> str:
@@ -102,7 +102,7 @@ class RegistryCall:
         return self.text("subjectPrefix", ALL_CONTEXTS)
 
     def version(self) -> int:
-        """-1 is the latest."""
+        """The requested version; -1 is the latest."""
         given = self.path("version")
         if given in _LATEST:
             return -1
@@ -117,7 +117,9 @@ class RegistryCall:
         return int(given)
 
     def contexts_to_search(self) -> list[str]:
-        """For an id: the context of the request, or of its subject; otherwise the default one and then all others."""
+        """Where to search for an id: in the context of the request, or of its subject; otherwise in the default one and
+        then all others.
+        """
         given = self.text("subject")
         if self.context:
             return [parse_subject(in_context(self.context, "")).context]
@@ -142,7 +144,7 @@ class RegistryCall:
         return given
 
     async def schema(self) -> tuple[Schema, Json]:
-        """The schema of a request, and the rest of it."""
+        """The schema in a request, and the other fields."""
         given = await self.json()
         text, kind = given.get("schema"), given.get("schemaType") or AVRO
         if not isinstance(text, str | None) or not isinstance(kind, str):
@@ -165,7 +167,7 @@ class RegistryCall:
         return self._call.may(operation, ResourceType.TOPIC, SUBJECT_RESOURCE + subject)
 
     def check_references(self, subject: str, schema: Schema) -> None:
-        """Who may not read a schema must not get its text through one that references it."""
+        """A user who may not read a schema must not get its text through one that references it."""
         for each in schema.references:
             self.check(AclOperation.READ, beside(subject, each.subject))
 

@@ -40,7 +40,7 @@ def _rule_types(version: Version) -> set[str]:
 
 
 async def _with_id(call: RegistryCall, number: int) -> list[Version]:
-    """Versions with an id, those that may be read; the subject of the request first."""
+    """The readable versions with this id; the subject of the request first."""
     for is_second in (False, True):
         if is_second:
             await call.store.refresh(is_needed=True)

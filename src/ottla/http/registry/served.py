@@ -20,9 +20,9 @@ class Served(NamedTuple):
     summary: str
     parameters: tuple[str, ...] = ()
     codes: tuple[int, ...] = ()
-    """Beside those that every request may get."""
+    """Error codes beside those that every request may get."""
     body: str = ""
-    """A schema of the API description."""
+    """The name of a schema in the API description."""
     answer: str = ""
 
 

@@ -1,4 +1,4 @@
-"""Configs, modes, contexts, compatibility checks, and what the server tells about itself."""
+"""Configs, modes, contexts, compatibility checks, and server information."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ async def _delete_mode(call: RegistryCall, subject: str | None) -> Json:
 
 
 async def list_contexts(call: RegistryCall) -> list[str]:
-    """Those with a subject that may be seen, and the default one."""
+    """List contexts with a visible subject, and the default one."""
     prefix = call.text("contextPrefix")
     subjects = call.state.subjects(ALL_CONTEXTS, with_deleted=True)
     seen = {parse_subject(each).context for each in subjects if call.may(AclOperation.DESCRIBE, each)}

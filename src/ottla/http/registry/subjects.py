@@ -108,7 +108,7 @@ async def show_schema_of_version(call: RegistryCall) -> Response:
 
 
 async def shown(call: RegistryCall, version: Version) -> Json:
-    """The entity, in the format that is asked for."""
+    """The entity in the requested format."""
     entity = version.shown() | ({"deleted": True} if version.is_deleted else {})
     wanted = call.text("format")
     if wanted:
@@ -137,14 +137,14 @@ async def register(call: RegistryCall) -> Json:
     )
     plan = partial(changes.register, wanted=wanted)
     if schema.type == JSON or len(schema.text) > _LONG_TEXT:
-        # Its check may take seconds, in which other changes must not wait.
+        # The check may take seconds, during which other changes must not wait.
         await call.store.rehearse(plan)
     version = await call.store.change(plan, is_repeatable=True)
     call.note("RegisterSchema", subject)
     entity = await shown(call, version)
     del entity["subject"]
     if schema.type == PROTOBUF and " " not in schema.text.strip():
-        # A client that sends descriptors remembers the text of the answer, and would read it as a descriptor.
+        # A client that sends descriptors caches the text in the response, and would read it as a descriptor.
         del entity["schema"]
     return entity
 

@@ -109,7 +109,7 @@ async def show_cluster(call: Call) -> ClusterInfo:
 
 
 def _leaderless(call: Call) -> list[LeaderlessPartition]:
-    """Of topics that the user may describe."""
+    """The leaderless partitions of topics that the user may describe."""
     replication = call.broker.replication
     return [
         LeaderlessPartition(
@@ -160,7 +160,7 @@ async def _node(call: Call, one: DescribeClusterBroker, roles: Counter[tuple[str
 
 
 async def _disk(call: Call, node: int) -> DescribeLogDirsResult | None:
-    """As reported by the node; None without permission."""
+    """The node's disk space as it reports it; None without permission."""
     if not call.may(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return None
     request, replication = DescribeLogDirsRequest(topics=()), call.broker.replication

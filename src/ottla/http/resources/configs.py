@@ -1,4 +1,4 @@
-"""Configs of topics, groups and the broker, shown and changed alike."""
+"""Configs of topics, groups and the broker, shown and changed in the same way."""
 
 from __future__ import annotations
 

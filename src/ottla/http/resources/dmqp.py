@@ -95,7 +95,7 @@ async def show_exposed(call: Call) -> ExposedTopic:
 async def expose(call: Call) -> ExposedTopic:
     body = await call.body(Exposure)
     topic = call.path("topic")
-    # Clients of the ports get the permissions of this user.
+    # Clients of these ports get the permissions of this user.
     for operation in (AclOperation.ALTER, AclOperation.READ, AclOperation.WRITE):
         call.check(operation, ResourceType.TOPIC, topic)
     call.check(AclOperation.READ, ResourceType.GROUP, GROUP_PREFIX + topic)
@@ -113,7 +113,7 @@ async def unexpose(call: Call) -> Done:
 
 
 def _at_the_node_in_charge(call: Call, address: str) -> Response:
-    """307: the same request to the node that serves the topic."""
+    """307: redirect the request to the node that serves the topic."""
     url = call.request.url
     return Response(status_code=307, headers={"location": f"{url.scheme}://{address}{url.path}"})
 

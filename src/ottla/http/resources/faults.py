@@ -128,7 +128,7 @@ async def show_fault(call: Call) -> Fault:
 
 
 async def remove_fault(call: Call) -> Fault:
-    """Its final state."""
+    """Remove a fault; returns its final state."""
     fault = _found(call)
     fault.remove()
     return _shown(fault)

@@ -30,7 +30,7 @@ _TYPES: Final[Mapping[str, str]] = {
     ".svg": "image/svg+xml",
 }
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
-# Only files of this host are loaded; text never becomes markup, and no other site may frame the page.
+# Only files of this host are loaded, text never becomes markup, and other sites may not frame the page.
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",

@@ -1,6 +1,6 @@
-"""Data pipelines: their last reports, and which are lost.
+"""Data pipelines: their last reports, and which of them are lost.
 
-A pipeline runs in Spark. It writes its status to a topic every few seconds, where it is read.
+A pipeline runs in Spark. Every few seconds it writes its status to a topic, which is read here.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Told:
         if self._topic_id != topic.raw_id or self._next_offset > end:
             self._topic_id, self._next_offset, self._latest = topic.raw_id, 0, {}
         at = max(self._next_offset, start)
-        # Requested even without news: users without permission must not get cached data.
+        # Fetched even without new records: users without permission must not get cached data.
         [data] = await fetch(call, PIPELINES_TOPIC, {0: at}, max_bytes=1)
         raise_refusal(data.error_code)
         async for piece in read_on(call, PIPELINES_TOPIC, 0, at, end):

@@ -1,4 +1,4 @@
-"""Roles: named sets of ACLs, and who has them.
+"""Roles: named sets of ACLs, and their members.
 
 Roles are not stored separately: the ACLs of the principal `Role:x` are its rules, and ALLOW ALL on the USER `Role:x`
 makes a principal a member of it.
@@ -49,7 +49,7 @@ def roles_in(acls: Iterable[Acl]) -> list[Role]:
         if _is_membership(acl):
             members.setdefault(acl.resource_name.removeprefix(ROLE_TYPE), []).append(acl.principal)
     return [
-        # That a role is a member of another is not one of its rules.
+        # A role's membership in another role is not one of its rules.
         Role(
             name=name,
             members=sorted(members.get(name, ())),

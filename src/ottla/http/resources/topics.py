@@ -58,7 +58,7 @@ class TopicsQuery(Given, frozen=True, kw_only=True):
 
 
 def is_own(state: TopicState) -> bool:
-    """Whether it is internal; to Kafka clients the pipelines topic is a normal topic."""
+    """Whether a topic is internal; to Kafka clients the pipelines topic is a normal topic."""
     return state.entry.is_internal or state.name == PIPELINES_TOPIC
 
 
@@ -76,7 +76,7 @@ async def list_topics(call: Call) -> TopicList:
 
 
 class _Known(NamedTuple):
-    """Of partitions, on any leader."""
+    """Offsets and sizes of partitions, on any leader."""
 
     bounds: dict[TopicPartition, Bounds]
     sizes: dict[TopicPartition, int]

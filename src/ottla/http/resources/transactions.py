@@ -93,7 +93,9 @@ async def show_transaction(call: Call) -> Transaction:
 
 
 async def abort_transaction(call: Call) -> Done:
-    """Like a new producer with this id: fences the current one and aborts its open transaction."""
+    """Abort a transaction like a new producer with this id: fences the current producer and aborts its open
+    transaction.
+    """
     described = await _described(call)  # InitProducerId would create an unknown id
     asked = InitProducerIdRequest(transactional_id=described.transactional_id, transaction_timeout_ms=_TIMEOUT_MS)
     raise_refusal((await call.ask(asked)).error_code)

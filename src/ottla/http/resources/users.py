@@ -75,7 +75,7 @@ async def set_password(call: Call) -> Done:
 
 
 async def set_expiry(call: Call) -> Done:
-    """Of the password as it is. 0 expires it at once."""
+    """Set the expiry of the current password. 0 expires it at once."""
     name = call.path("name")
     given = await call.body(NewExpiry)
     expires_ms = _expires_ms(call, given.valid_ms)
@@ -89,14 +89,14 @@ async def set_expiry(call: Call) -> Done:
 
 
 def _expires_ms(call: Call, valid_ms: int | None) -> int:
-    """As Kafka's request has it: 0 for never."""
+    """The expiry as in Kafka's request: 0 for never."""
     return 0 if valid_ms is None else call.broker.clock.now_ms() + valid_ms
 
 
 async def _mechanisms_of(call: Call, name: str) -> list[ScramMechanism]:
     held = [one for one in (await list_users(call)).users if one.name == name]
     found = [one for one in ScramMechanism if any(_spelled(one) in user.mechanisms for user in held)]
-    # An unknown user is refused for one of them.
+    # An unknown user is rejected for one of the mechanisms.
     return found or [ScramMechanism.SCRAM_SHA_512]
 
 

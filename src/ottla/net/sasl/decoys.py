@@ -34,15 +34,15 @@ class Shape(NamedTuple):
     mechanism: str
     iterations: int
     salt_bytes: int
-    """0: a salt of Kafka's tools."""
+    """The size of the salt; 0 for a salt of Kafka's tools."""
 
 
 Shapes: TypeAlias = "Counter[Shape]"
-"""The number of users with each."""
+"""The number of users with each shape."""
 
 
 def shapes_of(verifiers: Iterable[tuple[str, Verifier]]) -> Shapes:
-    """`verifiers` by mechanism."""
+    """The shapes of `verifiers`, given by mechanism."""
     return Counter(Shape(name, one.iterations, _salt_bytes(one.salt)) for name, one in verifiers)
 
 
@@ -65,13 +65,15 @@ class Decoys:
         return MadeVerifier(self._salt(user, shape), shape.iterations, keys[:size], keys[size:])
 
     def for_password(self, user: str, mechanisms: Sequence[str]) -> tuple[str, MadeVerifier]:
-        """For the first of these mechanisms in use: a wrong password takes as long as for an existing user."""
+        """A decoy for the first of these mechanisms in use, so that a wrong password takes as long as for an existing
+        user.
+        """
         known = {shape.mechanism for shape in self._shapes()}
         mechanism = next((one for one in mechanisms if one in known), mechanisms[0])
         return mechanism, self.verifier(mechanism, user)
 
     def _score(self, user: str, shape: Shape, weight: int) -> float:
-        """Weighted rendezvous hashing: adding or removing a user changes the shape of few decoys."""
+        """Weighted rendezvous hashing, so that adding or removing a user changes the shape of few decoys."""
         drawn = int.from_bytes(self._draw("shape", user, shape, _SCORE_BYTES))
         return -weight / math.log((drawn + 1) / ((1 << 8 * _SCORE_BYTES) + 2))
 

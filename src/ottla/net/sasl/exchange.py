@@ -1,4 +1,4 @@
-"""Shared by the mechanisms."""
+"""Types shared by the SASL mechanisms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """To be sent; another message must follow."""
+    """A message to send; the client must answer it."""
 
     message: bytes
 
@@ -24,7 +24,7 @@ class LoggedIn:
     """When the credential expires, in seconds since 1970."""
     groups: tuple[str, ...] = ()
     token_id: str | None = None
-    """Of the delegation token that it logged in with."""
+    """The id of the delegation token that was used to log in."""
 
 
 Step: TypeAlias = Challenge | LoggedIn
@@ -58,7 +58,7 @@ class Verifier(Protocol):
 
 
 class FoundToken(NamedTuple):
-    """A delegation token that may be logged in with."""
+    """A delegation token that is valid for a login."""
 
     verifier: Verifier
     token_id: str

@@ -25,8 +25,8 @@ _MOST_BYTES: Final = 4096
 class Passwords:
     """Checks passwords. Successful checks are cached while the verifier is unchanged.
 
-    A verifier is slow by design, which over HTTP would apply to every request. The cache holds a
-    keyed digest, with a random key of this process.
+    Verification is slow by design, and over HTTP every request would need it. The cache holds a keyed digest, with a
+    random key of this process.
     """
 
     def __init__(self, find: FindVerifier, decoys: Decoys, now_ms: Callable[[], int]) -> None:
@@ -45,7 +45,9 @@ class Passwords:
         return hmac.compare_digest(self._digest(user, password), remembered[1])
 
     def is_right(self, user: str, password: str) -> bool:
-        """Slow, regardless of the result and whether the user exists. An expired password may be right."""
+        """Whether the password is correct. Slow, regardless of the result and whether the user exists. An expired
+        password may be correct.
+        """
         for mechanism in _MECHANISMS:
             verifier = self._find(user, mechanism)
             if verifier is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_ITERATIONS: Final = 4096
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
-"""Kafka's bounds: more would overload brokers, fewer are too weak."""
+"""Kafka's bounds: more iterations would overload brokers, fewer are too weak."""
 SALT_BYTES: Final = 24
 _NONCE_BYTES: Final = 24
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}

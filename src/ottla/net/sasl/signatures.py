@@ -44,7 +44,7 @@ class Keys:
             raise ValueError("no key usable for signatures")
 
     def check(self, head: Mapping[str, Any], signed: bytes, signature: bytes) -> None:
-        """Raises LoginFailed unless one of the eligible keys has signed it."""
+        """Raises LoginFailed unless one of the eligible keys has signed the token."""
         algorithm, wanted = head.get("alg"), head.get("kid")
         for kid, only, key in self._keys:
             if (wanted is None or kid == wanted) and only in (None, algorithm):
@@ -78,7 +78,9 @@ def _number(text: str) -> int:
 
 
 def _verification(algorithm: object, key: PublicKey) -> Callable[[bytes, bytes], None] | None:
-    """The verification function for this algorithm and key; None if they do not match: the token must not choose."""
+    """The verification function for this algorithm and key; None if they do not match. The token must not choose the
+    algorithm.
+    """
     if not isinstance(algorithm, str):
         return None
     kind, hash_type = algorithm[:2], _HASHES.get(algorithm[2:])

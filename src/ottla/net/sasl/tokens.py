@@ -32,7 +32,7 @@ class CheckedToken(NamedTuple):
     user: str
     expires_s: float
     groups: tuple[str, ...] = ()
-    """As principals, such as Group:sales."""
+    """Groups as principals, such as Group:sales."""
 
 
 class Tokens:
@@ -42,7 +42,7 @@ class Tokens:
         self._now_s = now_s
 
     def check(self, token: str) -> CheckedToken:
-        """The user of the token; LoginFailed says why it is not valid. May wait for the JWKS."""
+        """The user of the token; raises LoginFailed with the reason if it is not valid. May wait for the JWKS."""
         return read_claims(self.claims(token), self._rules)
 
     def claims(self, token: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def read_claims(claims: Mapping[str, Any], rules: TokenRules) -> CheckedToken:
 
 
 def _groups(claims: Mapping[str, Any], claim: str) -> tuple[str, ...]:
-    """A list of names, as most providers use, or space-separated names, like a scope."""
+    """The groups: a list of names, as most providers use, or space-separated names, like a scope."""
     if not claim:
         return ()
     listed = claims.get(claim, ())

@@ -1,4 +1,4 @@
-"""Whether a reader's Avro schema can read what a writer's schema wrote: the rules of Avro's SchemaCompatibility."""
+"""Whether a reader's Avro schema can read data of a writer's schema: the rules of Avro's SchemaCompatibility."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Comparison:
     def pair(self, reader: Schema, writer: Schema, at: _Location) -> list[Difference]:
         key = (id(reader), id(writer))
         if key not in self._memo:
-            # A pair that is reached again while it is compared is compatible unless proven otherwise.
+            # A pair that is reached again during its own comparison counts as compatible unless proven otherwise.
             self._memo[key] = []
             self._memo[key] = self._compared(reader, writer, at)
         return self._memo[key]

@@ -1,4 +1,4 @@
-"""Whether a JSON value is a default of a type."""
+"""Whether a JSON value is a valid default of a type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From JSON to an Avro schema, with the checks of Avro's own parser."""
+"""Parses JSON to an Avro schema, with the checks of Avro's own parser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGEST_SIZE: Final = (1 << 31) - 1
 
 
 def parse(text: str, references: Iterable[str] = (), *, is_new: bool = True) -> tuple[Schema, list[Schema]]:
-    """The schema of a text, and those of its references; a new one must have valid defaults."""
+    """Parse a schema and its references; a new schema must have valid defaults."""
     try:
         parser = _Parser(checks_defaults=is_new)
         referenced = [parser.parse_text(each) for each in references]
@@ -184,7 +184,7 @@ def _size(given: dict[str, Any]) -> int:
 
 
 def _name_of(text: str, namespace: object, space: str | None) -> Name:
-    """A name with dots is full; one without takes the namespace that is given, or that around it."""
+    """The full name. A name with dots is already full; others get the given namespace, or the enclosing one."""
     before, dot, last = text.rpartition(".")
     if dot:
         return Name(last, before or None)

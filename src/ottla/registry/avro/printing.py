@@ -1,4 +1,4 @@
-"""An Avro schema as text, as Avro's own `toString` prints it: a named type in full where it occurs first."""
+"""Prints an Avro schema like Avro's own `toString`: a named type is printed in full at its first occurrence."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def canonical(schema: Schema, known: Iterable[Schema] = ()) -> str:
-    """Types of `known` schemas are printed as names."""
+    """The canonical text. Types of `known` schemas are printed as names."""
     return compact(_Printer(_named_in(known), is_normalized=False).shown(schema, None))
 
 
 def normalized(schema: Schema, known: Iterable[Schema] = ()) -> str:
-    """The same text for schemas that differ in the order of properties and aliases only."""
+    """The normalized text, which is the same for schemas that differ only in the order of properties and aliases."""
     return compact(_Printer(_named_in(known), is_normalized=True).shown(schema, None))
 
 

@@ -9,7 +9,7 @@ PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes
 
 
 class _Missing:
-    """No default: None is one."""
+    """The marker for no default, since None is a valid default."""
 
 
 MISSING: Final = _Missing()
@@ -53,7 +53,7 @@ class Schema:
     enum_default: str | None = None
     size: int = 0
     element: Schema | None = None
-    """Items of an array, values of a map."""
+    """The items of an array, or the values of a map."""
     branches: tuple[Schema, ...] = ()
     is_error: bool = False
 

@@ -1,4 +1,4 @@
-"""Arrays: items by position, and whether others are allowed."""
+"""Arrays: items by position, and whether additional items are allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""allOf, anyOf and oneOf: members are matched with each other, in whatever order they are listed."""
+"""allOf, anyOf and oneOf: members are matched with each other, regardless of their order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Edges = dict[tuple[int, int], "list[Difference]"]
 
 
 def compare_with_combined(comparison: Comparison, original: Node, update: Node) -> bool:
-    """Whether a combination and another schema are compatible by one member of it."""
+    """Whether a combination and another schema are compatible because of one of its members."""
     if isinstance(update, nodes.Combined) and not isinstance(original, nodes.Combined):
         members = update.members
         is_any = update.criterion in ("anyOf", "oneOf")
@@ -80,7 +80,7 @@ def _compatible_pairs(comparison: Comparison, criterion: str, befores: list[Node
 
 
 def _largest_matching(edges: _Edges, size: int) -> list[tuple[int, int]]:
-    """Pairs without a common end, as many as possible; equal schemas are matched first."""
+    """A maximum bipartite matching; equal schemas are matched first."""
     ways: dict[int, list[int]] = {}
     for (at, to), _ in sorted(edges.items(), key=lambda edge: len(edge[1])):
         ways.setdefault(at, []).append(to)

@@ -1,7 +1,7 @@
 """The comparison of two JSON Schemas: walks pairs of nodes and collects differences.
 
 The rules and their names are those of Confluent's registry. A pair of nodes is compared once, wherever it occurs. A
-cycle is assumed to be compatible; where that assumption proves wrong, the comparison is repeated with what is known.
+cycle is assumed to be compatible; if that assumption proves wrong, the comparison is repeated with the results so far.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _Pair = tuple[int, int]
 _MOST_LOOKUPS: Final = 2_000_000
-"""A few seconds."""
+"""The maximum number of lookups, which takes a few seconds."""
 _DEEPEST: Final = 60
-"""Pairs that are compared within each other by recursion; deeper ones are taken off the interpreter's stack."""
+"""The maximum recursion depth of nested pairs; deeper ones are compared without recursion."""
 
 
 def compare(original: Node, update: Node, compatible: Collection[str], rule: Rule) -> list[Difference]:
@@ -50,7 +50,7 @@ class _TooDeep(Exception):  # noqa: N818 - not an error: the pair is compared fi
 
 
 class _Shared:
-    """What all branches of a comparison share."""
+    """State shared by all branches of a comparison."""
 
     def __init__(
         self, compatible: Collection[str], known: dict[_Pair, list[Difference]], rule: Rule, budget: int
@@ -59,16 +59,18 @@ class _Shared:
         self.rule = rule
         self.known = known
         self.budget = budget
-        """Lookups that are left before the comparison is given up."""
+        """The remaining lookups before the comparison is aborted."""
         self.memo: dict[_Pair, list[Difference]] = {}
         self.under_way: set[_Pair] = set()
         self.kept: list[Node] = []
         self.has_assumed = False
         self._entered: list[_Pair] = []
-        """The innermost of the pairs that are under way: those on the interpreter's stack."""
+        """The innermost pairs in progress: those on the interpreter's stack."""
 
     def settle(self, original: Node, update: Node) -> None:
-        """Compare a pair, however deeply its pairs are nested: one that is too deep interrupts those around it."""
+        """Compare a pair, however deeply its pairs are nested: one that is too deep interrupts the enclosing
+        comparisons.
+        """
         interrupted: list[tuple[Node, Node, list[_Pair]]] = [(original, update, [])]
         while interrupted:
             outer, inner, entered = interrupted[-1]
@@ -77,7 +79,7 @@ class _Shared:
             try:
                 self.evaluate(outer, inner)
             except _TooDeep as deep:
-                # Those on the way there remain under way, so that a cycle through them is recognised.
+                # The enclosing pairs stay in progress, so that a cycle through them is recognised.
                 interrupted[-1] = outer, inner, self._entered
                 interrupted.append((*deep.pair, []))
             else:
@@ -120,7 +122,7 @@ class Comparison:
         return {pair: found for pair, found in memo if any(each.type not in compatible for each in found)}
 
     def branch(self) -> Comparison:
-        """To try something whose differences may not count."""
+        """A separate comparison whose differences may be discarded."""
         return Comparison(self._shared, tuple(self._path))
 
     def tried(self, original: Node | None, update: Node | None) -> Comparison:

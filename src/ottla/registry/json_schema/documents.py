@@ -1,4 +1,4 @@
-"""Documents of a schema and its references, and where a `$ref` leads."""
+"""The documents of a schema and its references, and resolution of `$ref`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Document:
 
 
 class Documents:
-    """The schema and what it references, by name."""
+    """The schema and its references, by name."""
 
     def __init__(self, root: Any, references: Mapping[str, Any]) -> None:  # noqa: ANN401 - any JSON
         self.root = _indexed(root, "")
@@ -68,7 +68,7 @@ class Documents:
                 self._by_uri.setdefault(uri, document)
 
     def find(self, document: Document, pointer: Pointer, reference: str) -> tuple[Document, Pointer] | None:
-        """Where a `$ref` at a place leads; None for a meta-schema."""
+        """The target of a `$ref` at a place; None for a meta-schema."""
         base = document.base(pointer)
         target, _, fragment = urljoin(base, reference).partition("#")
         raw = reference.partition("#")[0]
@@ -101,7 +101,7 @@ class Documents:
 
 
 def _other_bucket(steps: Pointer) -> Pointer:
-    """A body under `definitions` is also found as `$defs`."""
+    """A schema under `definitions` is also found under `$defs`."""
     return ("definitions", *steps[1:]) if steps[:1] == ("$defs",) else steps
 
 

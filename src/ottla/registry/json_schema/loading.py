@@ -1,4 +1,4 @@
-"""From JSON to nodes."""
+"""Converts JSON to nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONDITIONAL: Final = ("if", "then", "else")
 
 
 def load(root: Any, references: Mapping[str, Any]) -> Node:  # noqa: ANN401 - any JSON
-    """The node of a schema; InvalidSchema if a keyword is malformed, or a `$ref` leads nowhere."""
+    """The node of a schema; raises InvalidSchema if a keyword is malformed, or a `$ref` cannot be resolved."""
     try:
         return _Loader(Documents(root, references)).load()
     except RecursionError:
@@ -160,7 +160,7 @@ class _Parts:
         return self._sniffed()
 
     def _sniffed(self) -> list[Node]:
-        """Keywords of a type constrain its values, even where no type is named."""
+        """The types implied by keywords: they constrain values of their type, even if no type is given."""
         by_keywords: tuple[tuple[tuple[str, ...], Callable[[], Node]], ...] = (
             ((*_ARRAY, *(_ARRAY_MODERN if self._is_modern else ())), self._array),
             ((*_OBJECT, *(_OBJECT_MODERN if self._is_modern else ())), self._object),

@@ -15,7 +15,7 @@ Number = int | Decimal
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Node:
-    """Compared by identity: a pair of nodes is compared once, however many paths lead to it."""
+    """Compared by identity: a pair of nodes is compared once, regardless of the number of paths to it."""
 
     source: str = ""
     """Equal for nodes with equal constraints."""
@@ -94,13 +94,13 @@ class Array(Node):
 @dataclass(eq=False, slots=True, kw_only=True)
 class Enum(Node):
     values: frozenset[str] = frozenset()
-    """As canonical JSON."""
+    """The values as canonical JSON."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Const(Node):
     value: str = ""
-    """As canonical JSON."""
+    """The value as canonical JSON."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ _EVERYTHING: Final = Empty()
 
 
 def resolved(node: Node) -> Node:
-    """The node that a chain of references leads to; a chain without an end matches everything."""
+    """The target of a chain of references; an endless chain matches everything."""
     seen: set[int] = set()
     while isinstance(node, Reference):
         if node.target is None or id(node) in seen:

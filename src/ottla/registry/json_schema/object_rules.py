@@ -1,4 +1,4 @@
-"""Objects: properties, and whether others are allowed (open, partially open or closed content models)."""
+"""Objects: properties, and whether additional ones are allowed (open, partially open or closed content models)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _compare_property(comparison: Comparison, original: nodes.Object, update: no
 
 
 def _compare_removed(comparison: Comparison, update: nodes.Object, name: str, before: Node) -> None:
-    """Only the content model of the update counts: does it allow the property?"""
+    """Compare a removed property: only the update's content model counts, and whether it allows the property."""
     if _is_open(update):
         comparison.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
     elif (covering := _covering(update, name)) is not None:
@@ -75,7 +75,7 @@ def _compare_added_to_open(comparison: Comparison, update: nodes.Object, name: s
 
 
 def _compare_added(comparison: Comparison, original: nodes.Object, update: nodes.Object, name: str) -> None:
-    """Only the content model of the original counts: which values may data have there?"""
+    """Compare an added property: only the original's content model counts, and which values data may have there."""
     covering = _covering(original, name)
     if covering is not None:
         branch = comparison.tried(covering, update.properties[name])
@@ -121,14 +121,14 @@ def _change_of_names(before: frozenset[str] | None, after: frozenset[str] | None
 
 
 def _is_open(schema: nodes.Object) -> bool:
-    """Whether any other property may have any value."""
+    """Whether any additional property may have any value."""
     if not schema.takes_additional or schema.additional is not None or schema.pattern_properties:
         return False
     return schema.unevaluated is None or isinstance(schema.unevaluated, nodes.Empty)
 
 
 def _covering(schema: nodes.Object, name: str) -> Node | None:
-    """The schema of a property that is not listed, where it is allowed with some values."""
+    """The schema of an unlisted property, if it is allowed with some values."""
     for pattern, node in schema.pattern_properties.items():
         if _matches(pattern, name):
             return node
@@ -143,5 +143,5 @@ def _matches(pattern: str, name: str) -> bool:
     try:
         return compiled(f".*(?:{pattern}).*").matches(name)
     except InvalidPattern:
-        # Such a pattern covers no property: the change is reported rather than allowed.
+        # Such a pattern matches no property: the change is reported as incompatible.
         return False

@@ -1,4 +1,4 @@
-"""What differs between a pair of nodes, by their kind."""
+"""The differences between a pair of nodes, by their kind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _compare_pair(comparison: Comparison, original: Node, update: Node) -> None:
 def _compare_kinds(comparison: Comparison, original: Node, update: Node) -> None:
     if isinstance(original, nodes.Nothing) or isinstance(update, nodes.Empty):
         return
-    # Decimals of Kafka Connect are written as a number or a string, with the same meaning.
+    # Kafka Connect writes decimals as a number or a string, with the same meaning.
     if original.connect_type == update.connect_type == _BYTES:
         return
     comparison.add("TYPE_CHANGED")
@@ -99,7 +99,7 @@ def _compare_constants(comparison: Comparison, original: nodes.Const, update: no
 
 def _compare_negations(comparison: Comparison, original: nodes.Not, update: nodes.Not) -> None:
     with comparison.enter("not"):
-        # What the update excludes, the original must exclude.
+        # The original must exclude what the update excludes.
         is_compatible = comparison.tried(update.member, original.member).is_compatible
         comparison.add("NOT_TYPE_NARROWED" if is_compatible else "NOT_TYPE_EXTENDED")
 

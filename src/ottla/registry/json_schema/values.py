@@ -27,7 +27,7 @@ def compare_limits(
 def compare_additional(
     comparison: Comparison, keyword: str, before: tuple[bool, Node | None], after: tuple[bool, Node | None]
 ) -> None:
-    """`before` and `after`: whether additional members are allowed, and their schema if they have one."""
+    """Compare `before` and `after`: whether additional members are allowed, and their schema, if any."""
     name = _upper(keyword)
     with comparison.enter(keyword):
         if before[0] != after[0]:

@@ -154,7 +154,7 @@ class _Comparison:
             self._under_way.discard(id(original))
 
     def _exclusivity(self, before: _Tagged, after: _Tagged) -> None:
-        """Fields that could be set together must not exclude each other now."""
+        """Fields that could be set together before must not be in one oneof now."""
         for name, tags in after.oneofs.items():
             origins: set[str] = set()
             moved = 0
@@ -231,7 +231,7 @@ class _Comparison:
         return None if full is None else types.get(full)
 
     def _scalars(self, original: str, update: str, labels: tuple[str, str]) -> None:
-        kind = _KINDS.get(original, "general number")  # an enum is one
+        kind = _KINDS.get(original, "general number")  # an enum is a number
         if kind != _KINDS.get(update, "general number"):
             self.add("FIELD_SCALAR_KIND_CHANGED")
         elif all(labels) and labels[0] != labels[1]:
@@ -264,7 +264,7 @@ class _Comparison:
 
 
 class _Tagged:
-    """The fields of a message by tag, and the oneofs they are in."""
+    """The fields of a message by tag, and their oneofs."""
 
     def __init__(self, message: Message) -> None:
         self.fields = {each.tag: each for each in message.all_fields()}

@@ -1,4 +1,4 @@
-"""From a FileDescriptorProto to the nodes of a .proto file."""
+"""Converts a FileDescriptorProto to the nodes of a .proto file."""
 
 from __future__ import annotations
 

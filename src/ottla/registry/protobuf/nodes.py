@@ -59,17 +59,17 @@ Value = Text | Word | Literal | Listed
 
 class Option(NamedTuple):
     name: str
-    """As written: `deprecated`, `(my.ext).field`."""
+    """The name as written: `deprecated`, `(my.ext).field`."""
     value: Value
 
 
 class Span(NamedTuple):
-    """Tags or enum numbers, both ends included."""
+    """A range of tags or enum numbers, both ends included."""
 
     first: int
     last: int
     is_range: bool = False
-    """Whether one number is written as a range."""
+    """Whether a single number is written as a range."""
 
 
 @dataclass(eq=False, slots=True)

@@ -1,4 +1,4 @@
-"""The normalized form: fields, constants, imports and options in order, and names resolved."""
+"""The normalized form: fields, constants, imports and options sorted, and names resolved."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class _Normalizer:
         return name if resolved is None else f".{resolved}"
 
     def _extends(self, extends: Iterable[Extend], scope: Scope) -> list[Extend]:
-        """Those of one message together."""
+        """The extensions, grouped by message."""
         by_name: dict[str, list[Field]] = {}
         for extend in extends:
             by_name.setdefault(self._name(extend.name, scope), []).extend(extend.fields)
@@ -117,7 +117,7 @@ class _Normalizer:
     # Options
 
     def _options(self, options: Sequence[Option], scope: Scope) -> list[Option]:
-        """Sorted; assignments to parts of one extension become one message."""
+        """The options, sorted; assignments to parts of one extension become one message."""
         found: dict[str, list[Value]] = {}
         for option in options:
             name, value = self._whole(option, scope)
@@ -165,7 +165,7 @@ class _Normalizer:
 
 
 def _combined(literals: list[Literal]) -> Value:
-    """Entries of several messages in one; those that cannot be merged become a list."""
+    """Merge the entries of several messages; entries that cannot be merged become a list."""
     found: dict[str, list[Value]] = {}
     for literal in literals:
         for name, value in literal.entries:

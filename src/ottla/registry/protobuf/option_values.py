@@ -49,7 +49,7 @@ def _literal(tokens: Tokens, end: str) -> Literal:
         found.setdefault(name, []).append(value)
         if not tokens.takes(","):
             tokens.takes(";")
-    # A field that is given several times is a list.
+    # A repeated field is a list.
     single = (Entry(name, given[0] if len(given) == 1 else Listed(tuple(given))) for name, given in found.items())
     return Literal(tuple(single))
 

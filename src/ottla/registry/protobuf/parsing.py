@@ -1,4 +1,4 @@
-"""From the text of a .proto file to its nodes: proto2, proto3 and editions."""
+"""Parses the text of a .proto file to nodes: proto2, proto3 and editions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Tokens:
             raise InvalidSchema(f"line {token.line}: expected an integer, got {token.text!r}") from None
 
     def name(self) -> str:
-        """A name with dots; one that begins with a dot is absolute."""
+        """A name with dots; one that starts with a dot is absolute."""
         text = "." if self.takes(".") else ""
         text += self.word()
         while self.takes("."):
@@ -180,11 +180,11 @@ class _Parser(Tokens):
         _check_tags(message)
 
     def _declares_type(self) -> bool:
-        """`message X {`, and not a field of a type named `message`."""
+        """Whether this is `message X {`, and not a field of a type named `message`."""
         return self._tokens[self._at + 1].kind == "word" and self._tokens[self._at + 2].text == "{"
 
     def _is_statement(self, keyword: str) -> bool:
-        """Whether a keyword begins a statement, and is not the type of a field."""
+        """Whether a keyword starts a statement, and is not the type of a field."""
         following = self._tokens[self._at + 1], self._tokens[self._at + 2]
         if keyword in ("option", "oneof", "extend"):
             return following[1].text != "=" or following[0].text == "(" or keyword == "option"

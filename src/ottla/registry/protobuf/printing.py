@@ -1,4 +1,4 @@
-"""A .proto file as text, in the layout that Confluent's registry stores."""
+"""Prints a .proto file in the layout that Confluent's registry stores."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _section(items: Sequence[T], shown: Callable[[T], str]) -> Iterable[str]:
 
 
 def _types(types: Sequence[Message | Enum]) -> Iterable[str]:
-    """Messages first: the order among them is that of message indexes."""
+    """Messages come first: their order determines message indexes."""
     yield from (_message(each) for each in types if isinstance(each, Message))
     yield from (_enum(each) for each in types if isinstance(each, Enum))
 
 
 def _block(head: str, parts: Iterable[str]) -> str:
-    """Parts are indented, and not the empty lines between them."""
+    """Indent the parts, but not the empty lines between them."""
     inner = "".join(part if part == "\n" else _indented(part) for part in parts)
     return f"{head} {{{inner}}}\n"
 

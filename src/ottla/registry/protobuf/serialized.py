@@ -1,4 +1,4 @@
-"""Serialized descriptors (base64 of a FileDescriptorProto), which some clients register and ask for.
+"""Serialized descriptors (base64 of a FileDescriptorProto), which some clients register and request.
 
 The only part of the registry that needs the `protobuf` package.
 """
@@ -23,7 +23,7 @@ def serialized(types: Types, name: str = "default") -> str:
 
 
 def decode(text: str) -> pb.FileDescriptorProto | None:
-    """The descriptor of a base64 text; None if it is not one."""
+    """The descriptor in a base64 text; None if there is none."""
     try:
         content = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -104,7 +104,7 @@ class _Writer:
         _write_ranges(into, message)
 
     def _synthetic_oneofs(self, into: pb.DescriptorProto, message: Message) -> None:
-        """`optional` in proto3 is a oneof of one field, after all others."""
+        """Add the synthetic oneofs: `optional` in proto3 is a oneof of one field, after all others."""
         if self._file.syntax == "proto3":
             by_name = {field.name: field for field in into.field}
             for field in message.fields:
@@ -182,7 +182,7 @@ def _write_enum(into: pb.EnumDescriptorProto, enum: Enum) -> None:
 
 
 def _set_options(into: Any, options: list[Option]) -> None:  # noqa: ANN401 - any descriptor
-    """Standard options; custom ones are not part of a descriptor without their definitions."""
+    """Set standard options; custom options need their definitions to be part of a descriptor."""
     for option in options:
         field = into.options.DESCRIPTOR.fields_by_name.get(option.name)
         if field is None or field.message_type is not None or field.is_repeated:

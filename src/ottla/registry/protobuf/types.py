@@ -1,4 +1,4 @@
-"""The types of a file and its references, by full name, and how a name in it is resolved."""
+"""The types of a file and its references, by full name, and name resolution."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _KNOWN: Final[Origin] = ("", -2)
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """`type` is None for a well-known type."""
+    """A declared type; `type` is None for a well-known type."""
 
     package: str
     origin: Origin | None
-    """The subject and version that declare it, if they are referenced directly."""
+    """The subject and version that declare it, if it is referenced directly."""
     type: Message | Enum | None
     is_enum: bool
 
@@ -63,14 +63,14 @@ class Types:
         return self._found.get(full_name)
 
     def resolve(self, name: str, scope: Scope) -> str | None:
-        """The full name of a type as named inside a scope: the innermost declaration wins."""
+        """The full name of a type name in a scope: the innermost declaration takes precedence."""
         return _resolved(name, scope, self._found)
 
     def resolve_extension(self, name: str, scope: Scope) -> str | None:
         return _resolved(name, scope, self.extensions)
 
     def check(self) -> None:
-        """InvalidSchema if a field has a type that is declared nowhere."""
+        """Raises InvalidSchema if the type of a field is not declared."""
         space = _space(self.file.package)
         for scope, declared in _declared(self.file.types, space):
             if isinstance(declared, Message):

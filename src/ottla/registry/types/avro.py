@@ -23,7 +23,7 @@ class AvroSchema:
         return normalized(self._schema, self._known)
 
     def formatted(self, wanted: str) -> str:
-        """`resolved` has the referenced types in it."""
+        """The text in a format; `resolved` includes the referenced types."""
         return canonical(self._schema) if wanted == "resolved" else self.canonical()
 
     def incompatibilities(self, previous: Parsed, *, is_lenient: bool) -> list[str]:  # noqa: ARG002 - as of all types

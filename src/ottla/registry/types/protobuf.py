@@ -31,7 +31,7 @@ class ProtobufSchema:
         return canonical(normalized(self._types.file, self._types))
 
     def formatted(self, wanted: str) -> str:
-        """`serialized` is the base64 of a FileDescriptorProto."""
+        """The text in a format; `serialized` is the base64 of a FileDescriptorProto."""
         if wanted != "serialized":
             return self.canonical()
         from ottla.registry.protobuf.serialized import serialized

@@ -35,7 +35,7 @@ class FolderIdentity:
         self._path = path
         self._meta = meta
         self.is_new = meta.is_new
-        """Whether the folder is new. False if it may contain acknowledged records."""
+        """Whether the folder was empty, or is an older copy: it cannot be relied on for acknowledged records."""
         self.generation = _read(path / GENERATION)
         noted = _noted(path)
         self.is_on_same_machine = bool(boot_id()) and noted == _machine(path)

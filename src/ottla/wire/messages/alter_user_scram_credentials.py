@@ -44,9 +44,9 @@ class ScramCredentialUpsertion(Message, frozen=True, kw_only=True):
     salt: Bytes
     salted_password: Bytes
     expires_timestamp_ms: Annotated[Int64, Tag(EXPIRY_TAG, since=0)] = -1
-    """Ottla's own: when the credential expires, 0 for never, -1 for what the broker's configuration says.
+    """Specific to Ottla: when the credential expires; 0 for never, -1 for the broker's default.
 
-    With no salt and no password only the expiry of an existing credential is changed.
+    Without a salt and password only the expiry of an existing credential is changed.
     """
 
 

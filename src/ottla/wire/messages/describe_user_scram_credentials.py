@@ -6,14 +6,14 @@ from ottla.wire import apis
 from ottla.wire.declare import Int8, Int16, Int32, Int64, Message, NullableString, Request, Response, String, Tag
 
 EXPIRY_TAG: Final = 10_000
-"""Far from the tags that Kafka may add. Its brokers and tools skip tags that they do not know (KIP-482)."""
+"""Far from the tags that Kafka may add. Kafka's brokers and tools skip unknown tags (KIP-482)."""
 
 
 class CredentialInfo(Message, frozen=True, kw_only=True):
     mechanism: Int8
     iterations: Int32
     expires_timestamp_ms: Annotated[Int64, Tag(EXPIRY_TAG, since=0)] = -1
-    """Ottla's own: when the credential expires; -1 for never."""
+    """Specific to Ottla: when the credential expires; -1 for never."""
 
 
 class DescribeUserScramCredentialsResult(Message, frozen=True, kw_only=True):
