@@ -200,7 +200,7 @@ class ClusterDoor(DmqpDoor):
 
     @staticmethod
     def _wish(shared: Shared, state: TopicState) -> object:
-        """The topics to serve, with their epochs: another broker may have served a topic between two epochs."""
+        """How to serve the topic, and in which epoch: another broker may have served it between two epochs."""
         _, epoch = state.partitions[0].leader
         return shared.wish, len(state.partitions), epoch
 

@@ -1,14 +1,14 @@
 """The transaction rules as used by a broker:
 
-- On start, `replay` every record of `__transaction_state`, then complete the transactions in `unfinished`. - For a
-decision with a change: append `records.encode(…)` of it and call `apply(change)` in one step, before any other call;
-wait until the record is durable; only then answer. If the append fails, nothing has changed. - If the change
-`is_ending`, append the end marker to every partition of the transaction, wait until those are durable, and do the same
-with the change that `completed` returns. - One timer: at `next_deadline_ms()` carry out every change of `expire`. A
-slower timer: those of `forget`.
+- On start, `replay` every record of `__transaction_state`, then complete the transactions in `unfinished`.
+- For a decision with a change: append `records.encode(…)` of it and call `apply(change)` in one step, before any
+other call; wait until the record is durable; only then answer. If the append fails, nothing has changed.
+- If the change `is_ending`, append the end marker to every partition of the transaction, wait until those are
+durable, and do the same with the change that `completed` returns.
+- One timer: at `next_deadline_ms()` carry out every change of `expire`. A slower timer: those of `forget`.
 
-The last record is the state of a transaction, so it can be continued after a crash between any two steps: once its
-outcome is written, it ends with that outcome; before, it times out and is aborted.
+The last record is the state of a transaction, so it can be continued after a crash between any two steps: once
+its outcome is written, it ends with that outcome; before, it times out and is aborted.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ class Transaction(Struct, frozen=True, kw_only=True):
         return self.epoch if self.next_producer_id == NO_PRODUCER_ID else 0
 
     def was_told_as(self, producer_id: int, epoch: int) -> bool:
-        """Whether this producer id and epoch is the successor of that one by the end of its transaction."""
+        """Whether the current producer id and epoch replaced the given ones at the end of a transaction."""
         if self.client_version < EPOCH_PER_TRANSACTION:
-            # Ended by a client that keeps its epoch, so this is a later producer than the holder of the previous epoch.
+            # Ended by a client that keeps its epoch, so it is not the holder of the previous epoch, but a later one.
             return False
         if producer_id == self.producer_id:
             return epoch == self.epoch - 1
