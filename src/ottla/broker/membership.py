@@ -69,7 +69,7 @@ class Membership:
         self._connected.close()
 
     def cluster(self, data_dir: DataDir) -> JoinedCluster:
-        """Check that this data folder belongs to the cluster and node; raises DataDirError otherwise."""
+        """The cluster, joined with this data folder; raises DataDirError if it belongs to another cluster or node."""
         meta, node_id = data_dir.meta, self._settings.broker.node_id
         if meta.cluster_id != self.catalog.cluster_id:
             raise DataDirError(

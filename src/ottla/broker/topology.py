@@ -137,7 +137,7 @@ def _is_offline(view: ClusterView, node: int, key: PartitionKey) -> bool:
 
 
 def _seen(broker: BrokerInfo, client: Client) -> Seen:
-    """A broker's listener with the same name: the client's credentials are valid there."""
+    """A broker, at its listener with the same name: the client's credentials are valid there."""
     host, port = broker.listeners.get(client.listener, broker.address)
     # A worker on this machine is advertised with the host name that the client used.
     return Seen(broker.id, client.local[0] if host in ANY_ADDRESS else host, port, broker.rack)

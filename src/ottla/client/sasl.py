@@ -26,7 +26,7 @@ _NONCE_BYTES: Final = 24
 _FEWEST_ITERATIONS: Final = 4096
 """The minimum of RFC 7677; accepting fewer would make offline guessing of the password cheap."""
 _MOST_ITERATIONS: Final = 1_000_000
-"""A server that asks for more wants to exhaust our CPU."""
+"""A server that requires more would exhaust our CPU."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 
 

@@ -46,7 +46,7 @@ class Service(Protocol):
     def closed(self, connection: ShardConnection) -> None: ...
 
     def refused(self, connection: ShardConnection, reason: str) -> None:
-        """Handle that the connection is closed for this reason."""
+        """Handle a connection that is closed for this reason."""
 
     def failed(self, connection: ShardConnection, error: BaseException) -> None:
         """Handle a bug; the connection is closed."""

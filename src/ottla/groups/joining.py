@@ -92,8 +92,8 @@ class Join:
         if (old := members.static(request.group_instance_id)) is not None:
             return self._replace(old, new_id)
         if request.group_instance_id is None and self._caller.version >= _FIRST_WITH_REQUIRED_MEMBER_ID:
-            # It must rejoin with the id, so that a client that times out and retries does not
-            # leave a member behind each time (KIP-394).
+            # The member must rejoin with the id, so that a client that times out and retries does not leave a member
+            # behind each time (KIP-394).
             members.pending.add(new_id)
             self._group.deadlines.set(new_id, self._now_ms, request.session_timeout_ms)
             return [refuse_join(self._caller.token, ErrorCode.MEMBER_ID_REQUIRED, new_id)]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 PrincipalSource: TypeAlias = Literal["subject", "dns", "uri", "email"]
-"""Where in a certificate a principal's name is: its subject, or a kind of subject alternative name (SAN)."""
+"""The source of a principal's name in a certificate: its subject, or a kind of subject alternative name (SAN)."""
 
 _SAN_KINDS: Final = {"dns": "DNS", "uri": "URI", "email": "email"}
 _KEYWORDS: Final = {

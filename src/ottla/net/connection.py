@@ -80,7 +80,7 @@ class Service(Protocol):
         """The buffers to send for this request, now or later; None for no response."""
 
     def refused(self, connection: Connection, reason: Exception) -> None:
-        """Handle that this connection is closed for this reason."""
+        """Handle a connection that is closed for this reason."""
 
     def failed(self, connection: Connection, error: BaseException) -> None:
         """Handle a bug while answering; the connection is closed."""
@@ -92,7 +92,7 @@ class Service(Protocol):
         """Count this many held bytes of responses for a slow client."""
 
     def caught_up(self, connection: Connection) -> None:
-        """Handle that the client has read its responses."""
+        """Handle a client that has read its responses."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -242,7 +242,7 @@ class Connection(asyncio.BufferedProtocol):
         self._serve_backlog()
 
     def _answer(self, frame: memoryview) -> list[AnyBytes]:
-        """The buffers to send now: none if there is no response, or a later one."""
+        """The buffers to send now; none if there is no response, or only a later one."""
         try:
             answer = self._service.answer(self, frame)
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection

@@ -146,7 +146,7 @@ class _Opening:
         if not segments or (self._cipher is not None and segments[-1].cipher is None):
             is_found = False
             self._begin_segment(segments, next_offset)
-        # Remove a snapshot beyond the end: it would be mistaken for one of the new records that get these offsets.
+        # Remove a snapshot beyond the end: it would be mistaken for one of new records at these offsets.
         self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= next_offset])
         recovery_point = next_offset if known.is_clean else min(known.recovery_point, next_offset)
         trusted = next_offset if self._doubtful_from is None else self._doubtful_from

@@ -290,7 +290,7 @@ class GroupCoordinator:
         self.run(self.rules.table.expire(self.now_ms()))
 
     def catch_up(self) -> None:
-        """The clock was moved: run what is due now."""
+        """Run what is due after the clock was moved."""
         if self._timer is not None:
             self._timer.cancel()
         self._expire()

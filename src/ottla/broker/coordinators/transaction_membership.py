@@ -1,7 +1,7 @@
 """Verifies that a partition is part of a transaction before it is written to, so that it gets an end marker (KIP-890).
 
-A standalone broker is the coordinator, and checks in the same step as the append. In a cluster the coordinator is asked
-if the producer has no open transaction in the partition yet; an end marker of that producer that is written in
+A standalone broker is the coordinator, and checks in the same step as the append. In a cluster the coordinator is
+queried if the producer has no open transaction in the partition yet; an end marker of that producer that is written in
 between invalidates the response.
 """
 

@@ -337,7 +337,7 @@ class TransactionCoordinator:
                 self._begin_finishing(transactional_id)
 
     def catch_up(self) -> None:
-        """The clock was moved: run what is due now."""
+        """Run what is due after the clock was moved."""
         if self._timer is not None:
             self._timer.cancel()
         self._expire()

@@ -99,7 +99,7 @@ class Replica:
 
     def not_leader(self) -> ApiError:
         if self.offline is not None and self.leader in (self.node_id, NO_NODE):
-            return self._offline_error()  # there is no other leader to go to
+            return self._offline_error()  # there is no other leader
         return NotLeaderOrFollower(f"this broker is not the leader of {self.partition.at}")
 
     # The log

@@ -108,7 +108,7 @@ class Store:
 
     @cached_property
     def validation(self) -> SchemaValidation:
-        from ottla.broker.schemas.validating import SchemaValidation  # only for topics that ask for it
+        from ottla.broker.schemas.validating import SchemaValidation  # rarely needed
 
         return SchemaValidation(self._broker, self)
 

@@ -58,7 +58,7 @@ class AuditWriter:
             self._held_bytes += len(line)
             self._changed.notify_all()
         if self._thread is None:
-            # A daemon: a disk that hangs for good must not keep the process from ending.
+            # A daemon thread: a disk that hangs permanently must not keep the process from ending.
             self._thread = threading.Thread(target=self._run, name="ottla-audit", daemon=True)
             self._thread.start()
 

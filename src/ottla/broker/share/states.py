@@ -55,7 +55,7 @@ class States(Protocol):
         """Written records have been applied."""
 
     def unused(self, group_id: str) -> None:
-        """Handle that the group has no more sessions here."""
+        """Handle the end of a group's last session on this broker."""
 
     # For the coordinator of a group
 

@@ -22,7 +22,7 @@ _MOST_TRIES: Final = 5
 async def note_starts(broker: Broker, starts: Mapping[Partition, int]) -> dict[Partition, ApiError]:
     """Wait until these log start offsets are durable; returns those that failed, with the error.
 
-    The record at the start is synced first: a power cut must not lose it while the records before it are hidden.
+    The record at the start is synced first: a power failure must not lose it while the records before it are hidden.
     """
     failed: dict[Partition, ApiError] = {}
     unnoted = dict(starts)

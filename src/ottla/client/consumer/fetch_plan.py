@@ -79,5 +79,5 @@ class WaitRule:
         return wait_ms
 
     def has_room(self) -> None:
-        """Handle that a buffer was emptied."""
+        """Shorten the next wait: a buffer was emptied."""
         self._short_ms = _SHORT_WAIT_MS

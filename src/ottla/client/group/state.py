@@ -4,8 +4,9 @@
                  ^                        |
                  +---- AGAIN, LOST -------+
 
-`owned` are the consumer's partitions. An eager member revokes everything before it joins, a cooperative one only what
-it no longer subscribes to; after the sync it revokes what it was not assigned again, and then rejoins (KIP-429).
+`owned` are the consumer's partitions. Before it joins, an eager member revokes everything, and a cooperative one only
+partitions to which it no longer subscribes. After the sync, a cooperative member revokes the partitions that it was not
+assigned again, and then rejoins (KIP-429).
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class Batch:
         return self.outcome, index
 
     def observe(self, index: int) -> None:
-        """Handle that the record's outcome is awaited: send at once, and do not report its failure elsewhere."""
+        """Mark the record's outcome as awaited: send at once, and do not report its failure elsewhere."""
         if isinstance(self.outcome, Split):
             for part in self.outcome.parts:
                 if index < part.count:

@@ -1,7 +1,7 @@
 """Classic members in a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-To such a member the group looks like a classic group led by another member. Its generation is its member epoch; it
-is asked to rejoin whenever there is a reconciliation step, and takes the step by joining.
+To such a member the group looks like a classic group led by another member. Its generation is its member epoch; it is
+told to rejoin whenever there is a reconciliation step, and takes the step by joining.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Conversion from a classic group to a consumer group when the first new member joins, and back when the last leaves.
 
-Members keep their partitions, and are asked to rejoin in their own protocol.
+Members keep their partitions, and are told to rejoin in their own protocol.
 """
 
 from __future__ import annotations

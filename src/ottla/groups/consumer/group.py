@@ -212,7 +212,7 @@ class ConsumerGroup:
                 self.keep_alive(member_id, now_ms)
 
     def die(self, _error: ErrorCode) -> list[Action]:
-        """Does nothing when another broker becomes the coordinator: no requests wait here."""
+        """Cancel all timeouts: another broker is the coordinator now. No requests wait here."""
         self._deadlines.clear()
         return []
 

@@ -325,7 +325,7 @@ class DataDir:
         return self._newest_checkpoint
 
     def place_checkpoint(self, written: Flush) -> Flush:
-        """Install a finished checkpoint; it is durable once the returned function was run."""
+        """Install a finished checkpoint; it is durable once the returned flush was run."""
         if written is not self._newest_checkpoint:
             # The checkpoint was superseded by a change that could not wait.
             written = self.begin_checkpoint()

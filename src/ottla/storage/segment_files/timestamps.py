@@ -47,7 +47,7 @@ def find_timestamp(
 ) -> TimestampOffset | Unfinished | None:
     """The first record from `from_offset` on at or after this timestamp; corrupt ranges are skipped.
 
-    As in Kafka the control records of end markers count: they have offsets and timestamps, too.
+    As in Kafka, control records of end markers count: they have offsets and timestamps as well.
     """
     place = segment.place_before(max(_offset_before(segment, timestamp), from_offset))
     for batch in segment.walk(*place, end_offset):

@@ -164,7 +164,7 @@ class Provider:
     def _ask_for_tokens(self, form: dict[str, str]) -> _TokenAnswer:
         config, headers = self._config, {}
         if config.oidc_client_secret:
-            # Both are form-encoded first (RFC 6749, 2.3.1).
+            # Id and secret are form-encoded first (RFC 6749, 2.3.1).
             pair = f"{quote(config.oidc_client_id, safe='')}:{quote(config.oidc_client_secret, safe='')}"
             headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
         else:
