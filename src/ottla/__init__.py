@@ -24,10 +24,10 @@ _WHERE: Final = {
 }
 
 if not TYPE_CHECKING:
-    # Type checkers would take any name for one that is there.
+    # Without this, type checkers would accept any name.
 
     def __getattr__(name: str) -> object:
-        """Imported when first used: the command line must not pay for what it does not need."""
+        """Imported lazily, so that commands start fast."""
         if name not in _WHERE:
             raise AttributeError(f"module 'ottla' has no attribute {name!r}")
         module, attribute = _WHERE[name]

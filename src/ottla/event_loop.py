@@ -1,4 +1,4 @@
-"""The event loop that brokers and clients run in: uvloop's, or asyncio's own where that is not installed."""
+"""The event loop of brokers and clients: uvloop's, or asyncio's if uvloop is not installed."""
 
 from __future__ import annotations
 

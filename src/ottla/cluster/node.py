@@ -254,9 +254,7 @@ class JoinedCluster:
         self._connected.close()
 
     async def _step_back(self, rule: Callable[[PartitionState], PartitionState]) -> bool:
-        """Hand over leadership; retries after conflicts, for example when several nodes leave at once. Returns whether
-        all leaderships were handed over.
-        """
+        """Hand over leadership, with retries after conflicts; returns whether all leaderships were handed over."""
         for _ in range(_MOST_TRIES):
             states = [
                 state for state in self.view.held_by(self.node_id) if self.node_id in (*state.isr, *state.eligible)

@@ -19,7 +19,7 @@ _TIMEOUT_S: Final = 10.0
 
 
 class GcpKms:
-    """A wrapped key names the key that wrapped it: the SDK needs its name to unwrap."""
+    """A wrapped key includes the name of its KMS key, which the SDK needs to unwrap it."""
 
     def __init__(self, config: EncryptionConfig, client: Any = None) -> None:  # noqa: ANN401 - the SDK is optional
         try:

@@ -66,7 +66,7 @@ class VaultTransit:
         return data
 
     def _token(self) -> str:
-        """Read each time: an agent may renew the file."""
+        """The token, read again for each request: an agent may renew the file."""
         if self._token_file is not None:
             try:
                 return self._token_file.expanduser().read_text("utf-8").strip()

@@ -1,4 +1,4 @@
-"""Wrapped keys: which service wrapped a key, and how the service is reached.
+"""Wrapped keys, and the services that wrap them.
 
 In a key file a wrapped key is `SCHEME:TEXT` in place of hexadecimal digits. The scheme names the service.
 """
@@ -20,7 +20,7 @@ class Wrapper(Protocol):
         """The key as the service's ciphertext, with the scheme in front."""
 
     def unwrap(self, wrapped: str) -> bytes:
-        """ConfigError says why the service did not decrypt it."""
+        """Decrypt a wrapped key; raises ConfigError with the reason if the service does not."""
 
 
 def wrapper_for(scheme: str, config: EncryptionConfig) -> Wrapper:
@@ -40,7 +40,7 @@ def wrapper_for(scheme: str, config: EncryptionConfig) -> Wrapper:
 
 
 class Unwrapper:
-    """Unwraps keys of any scheme; asks each service over one connection set-up."""
+    """Unwraps keys of any scheme; the client of each service is created once."""
 
     def __init__(self, config: EncryptionConfig) -> None:
         self._config = config

@@ -71,7 +71,7 @@ class Fetcher:
         return self._is_refused and bool(self._replicas)
 
     def retry(self) -> None:
-        """The leader may be back."""
+        """Retry now: the leader may be back."""
         self._is_refused = False
         self.look_again()
 

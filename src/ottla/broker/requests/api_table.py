@@ -2,7 +2,7 @@
 
 A record has the handler, the required permissions, the node to which requests from HTTP or other protocols are
 forwarded in a cluster, and whether the API is audited. Versions and messages are declared in `wire`. Handlers, custom
-rules and forwarding are imported on first use: hence the lambdas. An API with a module of its own has its record there.
+rules and forwarding are imported on first use: hence the lambdas. An API in a separate module has its record there.
 """
 
 from __future__ import annotations

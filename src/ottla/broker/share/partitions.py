@@ -148,7 +148,7 @@ class SharePartitions:
         return place
 
     def _commit_if_possible(self, shared: Shared, changes: Sequence[Change]) -> None:
-        """Commit changes that cannot be rejected. If writing fails, a crash loses them, and they are made again."""
+        """Commit changes that cannot be rejected. If writing fails and the broker then crashes, they are repeated."""
         try:
             self._commit(shared, changes)
         except ApiError as refused:
