@@ -56,7 +56,7 @@ async def test_a_follower_whose_append_fails_leaves_the_isr_at_once(tmp_path: Pa
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1, min_insync=2)
         await until(lambda: brokers[3].topics.partition("t", 0).is_open)
-        brokers.log(3)._go_offline("a write failed")
+        brokers.log(3).go_offline("a write failed")
         await until(lambda: brokers.state().isr == (1, 2))
 
         assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NONE
@@ -70,7 +70,7 @@ async def test_a_replica_with_a_failed_log_recovers_and_rejoins_without_a_restar
         assert (await produce(brokers, 1, b"a")).error_code == ErrorCode.NONE
         await until(lambda: brokers.log(3).next_offset == 1)
         failed = brokers.log(3)
-        failed._go_offline("fsync failed")
+        failed.go_offline("fsync failed")
         await until(lambda: brokers.state().isr == (1, 2))
         assert (await produce(brokers, 1, b"b")).error_code == ErrorCode.NONE
 
@@ -110,7 +110,7 @@ async def test_a_failed_log_is_not_reopened_in_the_epoch_in_which_it_led(tmp_pat
         partition = brokers[1].topics.partition("t", 0)
         await until(lambda: partition.leads)
         brokers.catalog.nodes[1].is_cut_off = True
-        brokers.log(1)._go_offline("a write failed")
+        brokers.log(1).go_offline("a write failed")
         assert brokers[1].replication is not None
         brokers[1].replication.offline.open_due(1e12)
         assert partition.is_offline
@@ -126,7 +126,7 @@ async def test_a_replica_that_may_lack_records_leaves_the_isr_to_absent_members(
         brokers.place(leader=1)
         await until(lambda: brokers[1].topics.partition("t", 0).is_open)
         await brokers.kill(2)
-        brokers.log(1)._go_offline("fsync failed")
+        brokers.log(1).go_offline("fsync failed")
         await until(lambda: brokers.state().isr == (2,))
         assert brokers.state().leader == NO_NODE
 

@@ -42,7 +42,7 @@ def test_the_error_for_an_invalid_body_lists_valid_fields(
         ({"limt": "3"}, "query: unknown field `limt`; did you mean `limit`?"),
         (
             {"values": "xml"},
-            "query: invalid value `xml`, at $.values; known: `auto`, `base64`, `hex`, `json`, `utf8`",
+            "query: invalid value `xml`, at $.values; known: `auto`, `base64`, `hex`, `json`, `schema`, `utf8`",
         ),
         ({"limit": "many"}, "query: Expected `int`, got `str`, at $.limit"),
     ],

@@ -37,8 +37,8 @@ def test_no_long_history_has_a_violation() -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("mutant", list(MUTANTS))
-def test_a_planted_bug_is_found_within_twenty_seeds(mutant: str) -> None:
-    ended = simulate("--mutant", mutant, "--histories", "20", "--events", "80")
+def test_a_planted_bug_is_found_within_forty_seeds(mutant: str) -> None:
+    ended = simulate("--mutant", mutant, "--histories", "40", "--events", "80")
 
     assert "is found by seed" in ended.stdout, ended.stdout + ended.stderr
 
