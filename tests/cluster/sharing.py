@@ -97,7 +97,7 @@ class Asking:
         member.session_epoch = 0
 
     def fetch(self, member: ShareMember) -> Delivered:
-        """Fetch once the leader has loaded the group's state."""
+        """The next records: once the leader has loaded the group's state, and knows what is committed."""
 
         def fetched() -> Delivered | None:
             answer = member.client.receive(member.send_fetch(wait_ms=100))
@@ -107,7 +107,8 @@ class Asking:
                 self.follow(member)
                 return None
             assert all(part.error_code == ErrorCode.NONE for part in parts), parts
-            return Delivered(parts[0]) if parts else None
+            delivered = Delivered(parts[0]) if parts else None
+            return delivered if delivered is not None and delivered.offsets else None
 
         return until(fetched)
 
