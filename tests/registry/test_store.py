@@ -11,6 +11,7 @@ from tests.rest.serving import HttpBroker
 
 from ottla.broker.interfaces import partition_facts
 from ottla.broker.schemas import store
+from ottla.core.errors import NotLeaderOrFollower
 from ottla.registry.types.json import JsonSchema
 
 if TYPE_CHECKING:
@@ -76,3 +77,18 @@ def test_nothing_is_registered_before_the_log_is_read_to_its_end(
     assert (refused.status_code, refused.json()["error_code"]) == (500, 50002)
     monkeypatch.undo()
     assert http.get("/subjects/s/versions").json() == [1]
+
+
+def test_a_delete_whose_outcome_is_unknown_is_not_repeated(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert register(http, "s", '"int"').status_code == 200
+    write = store.Store._write
+
+    async def written_by_a_leader_that_is_deposed(self: store.Store, records: Any) -> None:
+        await write(self, records)
+        raise NotLeaderOrFollower("deposed while waiting for the ISR")
+
+    monkeypatch.setattr(store.Store, "_write", written_by_a_leader_that_is_deposed)
+    refused = http.delete("/subjects/s")
+    assert (refused.status_code, refused.json()["error_code"]) == (500, 50002)
+    monkeypatch.undo()
+    assert http.get("/subjects").json() == []

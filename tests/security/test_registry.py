@@ -70,8 +70,8 @@ def code(answer: httpx.Response) -> tuple[int, int]:
 
 
 def test_without_a_login_nothing_is_answered_in_the_words_of_the_api(rest: Served, url: str) -> None:
-    with rest.client(url) as nobody, rest.client(url, auth=("ann", "wrong")) as mistaken:
-        for http in (nobody, mistaken):
+    with rest.client(url) as anonymous, rest.client(url, auth=("ann", "wrong")) as mistaken:
+        for http in (anonymous, mistaken):
             answer = http.get("/subjects")
             assert code(answer) == (401, 40101)
             assert answer.headers["content-type"] == "application/vnd.schemaregistry.v1+json"

@@ -1,6 +1,6 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
-from ottla.broker.fast_path.wire cimport Answers, Partitions
+from ottla.broker.fast_path.wire cimport Answers, Partitions, Topic
 
 
 cdef struct Part:
@@ -9,13 +9,6 @@ cdef struct Part:
     int32_t last_epoch
     int32_t most_bytes
     int64_t offset
-
-
-cdef struct Topic:
-    const uint8_t* key
-    Py_ssize_t size
-    int first_part
-    int end_part
 
 
 cdef struct Request:

@@ -1,19 +1,12 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from ottla.broker.fast_path.wire cimport Answers, Partitions
+from ottla.broker.fast_path.wire cimport Answers, Partitions, Topic
 
 
 cdef struct Part:
     uint8_t* records
     int32_t size
     int32_t index
-
-
-cdef struct Topic:
-    const uint8_t* key
-    Py_ssize_t size
-    int first_part
-    int end_part
 
 
 cdef struct Request:

@@ -26,6 +26,14 @@ cdef class Partitions:
     cdef object look_up(self, bytes topic, int32_t index, bint is_by_id)
 
 
+# A topic of a request: its name or id as on the wire, and its share of the request's partitions.
+cdef struct Topic:
+    const uint8_t* key
+    Py_ssize_t size
+    int first_part
+    int end_part
+
+
 cdef int bit_length(int64_t value) noexcept
 
 

@@ -60,13 +60,16 @@ _NOT_APPENDED: Final = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.OFFSET_NOT_AVAILABLE,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.PRODUCER_FENCED,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
+"""Errors after which nothing is in the log.
+
+Not NOT_LEADER_OR_FOLLOWER: a leader also answers it if it lost its leadership while it waited for the ISR.
+"""
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 T = TypeVar("T")

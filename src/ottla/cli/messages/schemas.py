@@ -14,6 +14,7 @@ from ottla.cli.messages.lines import Json, Shown
 from ottla.cli.schemas.files import TYPES, schema_in
 from ottla.core.errors import ConfigError, OttlaError
 from ottla.schema.errors import RegistryRefused, RegistryUnavailable, SchemaError
+from ottla.schema.frames import HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,4 +206,4 @@ def _is_framed(data: bytes | None) -> bool:
 
 
 def _has_id(record: ConsumerRecord[bytes, bytes]) -> bool:
-    return any(name in ("__key_schema_id", "__value_schema_id") for name, _ in record.headers)
+    return any(name in HEADERS.values() for name, _ in record.headers)
