@@ -20,8 +20,9 @@ CLIENT = ["producer/accumulator"]
 QUEUE = [] if os.name == "nt" else ["encode", "part_writer"]
 SPARK = ["spark/registry/avro_arrow"]
 # So does the broker, which Windows cannot run.
-BROKER = [] if os.name == "nt" else ["storage/pending_appends"]
-BROKER += [] if os.name == "nt" else [f"broker/fast_path/{name}" for name in ("wire", "produce", "fetch", "path")]
+BROKER = [] if os.name == "nt" else ["storage/pending_appends", "storage/segment_files/batch_ends"]
+FAST_PATH = ["wire", "produce", "fetch_request", "fetch", "path"]
+BROKER += [] if os.name == "nt" else [f"broker/fast_path/{name}" for name in FAST_PATH]
 
 
 class BuildAllOrNothing(build_ext):

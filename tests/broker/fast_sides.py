@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.topics import TopicState
     from ottla.net.connection import InPlace, Waiting
+    from ottla.wire.declare import Sendable
 
 NOW_MS = 1_700_000_000_000
 FIRST = bytes(any_batch(record(), base_timestamp=NOW_MS, max_timestamp=NOW_MS))
@@ -70,12 +71,12 @@ class Counting:
         self._in_place = in_place
         self.served = 0
 
-    def serve(self, data: bytearray, size: int, /) -> int:
-        served = self._in_place.serve(data, size)
+    def serve(self, data: bytearray, size: int, sends_files: bool, /) -> int:  # noqa: FBT001
+        served = self._in_place.serve(data, size, sends_files)
         self.served += served
         return served
 
-    def take_answers(self) -> bytes:
+    def take_answers(self) -> bytes | list[Sendable]:
         return self._in_place.take_answers()
 
     def take_wait(self) -> Waiting | None:

@@ -64,7 +64,7 @@ class Recorder:
     def __init__(self) -> None:
         self.requests: list[bytes] = []
 
-    def serve(self, data: bytearray, size: int, /) -> int:
+    def serve(self, data: bytearray, size: int, sends_files: bool, /) -> int:  # noqa: ARG002, FBT001
         at = 0
         while size - at >= 4 and (end := at + 4 + int.from_bytes(data[at : at + 4])) <= size:
             self.requests.append(bytes(data[at:end]))

@@ -10,6 +10,7 @@ import pytest
 
 import ottla
 from ottla.broker.handlers import fetch as handlers
+from ottla.broker.interfaces.in_process_requests import LocalClient
 from ottla.broker.requests.context import Context
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import FETCH
@@ -97,7 +98,7 @@ def test_an_append_between_reading_and_waiting_is_not_missed(
     records = bytearray(batch(b"x"))
 
     async def fetch_and_append_in_one_turn() -> FetchResponse:
-        waiting = handlers.fetch(broker.broker, asked, Context(header, None))  # type: ignore[arg-type]
+        waiting = handlers.fetch(broker.broker, asked, Context(header, LocalClient(broker.broker, "test", ("", 0))))
         assert asyncio.iscoroutine(waiting)
         partition.append(records)
         return await asyncio.wait_for(waiting, 5)

@@ -129,15 +129,17 @@ class FakeBroker:
             answer = await answer
         if answer is None or isinstance(answer, bytes):
             return answer or b""
-        return b"".join(encode_response(header, answer))
+        return b"".join(map(bytes, encode_response(header, answer)))
 
     def _greet(self, header: Any) -> bytes:
         table = tuple(
             ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in self.versions.items()
         )
         if header.version <= self.versions[API_VERSIONS.key][1]:
-            return b"".join(encode_response(header, ApiVersionsResponse(error_code=0, api_keys=table)))
-        return b"".join(encode_response(header, ApiVersionsResponse(error_code=35, api_keys=table), version=0))
+            return b"".join(map(bytes, encode_response(header, ApiVersionsResponse(error_code=0, api_keys=table))))
+        return b"".join(
+            map(bytes, encode_response(header, ApiVersionsResponse(error_code=35, api_keys=table), version=0))
+        )
 
 
 def topic(

@@ -66,7 +66,7 @@ def test_a_very_old_broker_that_names_no_version_is_asked_in_version_0() -> None
         asked.append(number)
         error = 35 if number == 0 else 0
         header = RequestHeader(apis.API_VERSIONS, 0, number + 1, None, 0)
-        return b"".join(encode_response(header, ApiVersionsResponse(error_code=error, api_keys=())))
+        return b"".join(map(bytes, encode_response(header, ApiVersionsResponse(error_code=error, api_keys=()))))
 
     async def scenario() -> list[tuple[str, int]]:
         broker = FakeBroker({ApiVersionsRequest: greet})
@@ -122,7 +122,7 @@ def test_responses_are_matched_to_requests_in_any_order() -> None:
             number = request.generation_id
             id_of[number] = number + 1  # ApiVersions was the first
             header = RequestHeader(apis.HEARTBEAT, 4, id_of[number], None, 0)
-            held.insert(0, b"".join(encode_response(header, HeartbeatResponse(error_code=number))))
+            held.insert(0, b"".join(map(bytes, encode_response(header, HeartbeatResponse(error_code=number)))))
             return b"".join(held) if number == 3 else b""
 
         broker = FakeBroker({HeartbeatRequest: answer})

@@ -221,7 +221,7 @@ def test_a_failed_read_fails_that_read_only(data_dir: DataDir, call: str, name: 
     failed = 0
     for ask in questions:
         answer = ask()
-        log.segments[0]._read_ends.clear()
+        log.segments[0].read_ends.clear()
         with failing(call, name) as refused:
             try:
                 assert ask() == answer

@@ -219,4 +219,4 @@ def test_the_number_of_remembered_positions_is_limited(made: Made) -> None:
     for number in range(200):
         segment.read(Bounds(BASE + number, BASE + 200, 1), BASE + 200)
 
-    assert len(segment._read_ends) <= 64
+    assert len(segment.read_ends) <= 64

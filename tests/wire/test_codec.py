@@ -2,12 +2,14 @@
 
 import struct
 import traceback
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import pytest
 from makers import EACH_MAKER, encoder
 
 from ottla.core.errors import ProtocolError
+from ottla.core.file_range import FileRange
 from ottla.wire import apis, compiler
 from ottla.wire.codec import decode_request, decode_response, encode_request, encode_response
 from ottla.wire.declare import AnyBytes, Int32, Message, Request, Since, String
@@ -93,7 +95,19 @@ def test_large_records_of_a_response_are_handed_on_uncopied() -> None:
     buffers = encode_response(header(apis.FETCH, 12), fetched(records))
     assert [buffer is records for buffer in buffers] == [False, True, False, True, False]
     assert len(encode_response(header(apis.FETCH, 12), fetched(b"small"))) == 1
-    assert int.from_bytes(buffers[0][:4]) == sum(map(len, buffers)) - 4
+    assert int.from_bytes(bytes(buffers[0])[:4]) == sum(map(len, buffers)) - 4
+
+
+@EACH_MAKER
+def test_a_range_of_a_file_is_handed_on_like_large_records(maker: Any, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"..." + LARGE)
+    with path.open("rb") as file:
+        found = FileRange(file.fileno(), 3, len(LARGE))
+    respond = maker.compile_responder(FetchResponse, 12, is_flexible=True, has_header_tags=True)
+    buffers = respond(fetched(cast("bytes", found)), 7)
+    assert [buffer is found for buffer in buffers] == [False, True, False, True, False]
+    assert b"".join(map(bytes, buffers)) == b"".join(respond(fetched(LARGE), 7))
 
 
 def test_an_unserved_version_of_api_versions_can_be_answered_in_version_0() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.core.errors import ProtocolError
+from ottla.core.file_range import FileRange
 from ottla.core.security import ANONYMOUS
 from ottla.wire.frame import BrokenFrame, FrameParser
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ottla.core.ids import Address
-    from ottla.wire.declare import AnyBytes
+    from ottla.net.file_sending import FileSending
+    from ottla.wire.declare import Sendable
 
 _AHEAD_FRAMES: Final = 64
 _AHEAD_BYTES: Final = 1 << 20
@@ -35,11 +37,11 @@ _LEAST_PROGRESS_BYTES: Final = 1024
 class InPlace(Protocol):
     """Answers some requests in the receive buffer; all others are answered by the Python code."""
 
-    def serve(self, data: bytearray, count: int, /) -> int:
+    def serve(self, data: bytearray, count: int, sends_files: bool, /) -> int:  # noqa: FBT001
         """Answer some of the first requests in these bytes; returns the size of the answered requests."""
 
-    def take_answers(self) -> bytes:
-        """The responses to the answered requests."""
+    def take_answers(self) -> bytes | list[Sendable]:
+        """The responses to the answered requests; a list if there are ranges of files among them."""
 
     def take_wait(self) -> Waiting | None:
         """The last request, if it waits for something."""
@@ -48,7 +50,7 @@ class InPlace(Protocol):
 class Waiting(Protocol):
     """A request that is answered later."""
 
-    def when_done(self, done: Callable[[bytes | memoryview], None], /) -> None:
+    def when_done(self, done: Callable[[bytes | memoryview | list[Sendable]], None], /) -> None:
         """Call back with the response, or with the request if `Service.answer` must answer it."""
 
     def cancel(self) -> object: ...
@@ -68,6 +70,8 @@ class Service(Protocol):
     """The receive buffer; empty between two reads, so all connections of a loop share it."""
     in_place: InPlace | None
     """None if `answer` must see every request."""
+    sends_files: bool
+    """Whether ranges of files can be sent: not over TLS."""
 
     def opened(self, connection: Connection) -> bool:
         """Whether to accept this connection."""
@@ -76,7 +80,7 @@ class Service(Protocol):
 
     def answer(
         self, connection: Connection, frame: memoryview
-    ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+    ) -> list[Sendable] | Awaitable[list[Sendable] | None] | None:
         """The buffers to send for this request, now or later; None for no response."""
 
     def refused(self, connection: Connection, reason: Exception) -> None:
@@ -102,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         "_backlog_bytes",
         "_frames",
         "_has_turn_coming",
+        "_is_closing",
         "_is_finishing",
         "_is_over",
         "_is_reading_paused",
@@ -111,6 +116,7 @@ class Connection(asyncio.BufferedProtocol):
         "_mute_s",
         "_pending",
         "_quiet_since_s",
+        "_sending",
         "_service",
         "_transport",
         "_was_stalled",
@@ -134,10 +140,12 @@ class Connection(asyncio.BufferedProtocol):
         # A list, not a deque: nearly always empty, and an empty deque takes half a kilobyte.
         self._backlog: list[memoryview] = []
         self._backlog_bytes = 0
-        self._pending: asyncio.Task[list[AnyBytes] | None] | Waiting | None = None
+        self._pending: asyncio.Task[list[Sendable] | None] | Waiting | None = None
+        self._sending: FileSending | None = None
         self._has_turn_coming = False
         self._is_reading_paused = False
         self._is_writing_paused = False
+        self._is_closing = False
         self._is_finishing = False
         self._is_over = False
         self._moved = 0  # counts received bytes; cheaper than reading the clock each time
@@ -198,6 +206,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever the reason, it is gone
         self._is_over = True
+        if self._sending is not None:
+            self._sending.end()
         self._backlog.clear()
         self._backlog_bytes = 0
         if self._pending is not None:
@@ -219,29 +229,35 @@ class Connection(asyncio.BufferedProtocol):
     def _serve_in_place(self, in_place: InPlace, count: int) -> int:
         """Serve requests in these bytes, in the receive buffer; returns the size of the served requests."""
         try:
-            served = in_place.serve(self._service.scratch, count)
+            served = in_place.serve(self._service.scratch, count, self._service.sends_files)
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection
             self._hang_up(error)
             return count
         if served:
             if answers := in_place.take_answers():
-                self._transport.write(answers)
+                self._write(answers)
             if (wait := in_place.take_wait()) is not None:
                 self._pending = wait
                 wait.when_done(self._answered_in_place)
         return served
 
-    def _answered_in_place(self, answer: bytes | memoryview) -> None:
+    def _write(self, answers: bytes | list[Sendable]) -> None:
+        if isinstance(answers, bytes):
+            self._transport.write(answers)
+        else:
+            self._send_files(answers)
+
+    def _answered_in_place(self, answer: bytes | memoryview | list[Sendable]) -> None:
         self._pending = None
         self._moved += 1
         if isinstance(answer, memoryview):
             self._backlog.insert(0, answer)
             self._backlog_bytes += len(answer)
         else:
-            self._transport.write(answer)
+            self._write(answer)
         self._serve_backlog()
 
-    def _answer(self, frame: memoryview) -> list[AnyBytes]:
+    def _answer(self, frame: memoryview) -> list[Sendable]:
         """The buffers to send now; none if there is no response, or only a later one."""
         try:
             answer = self._service.answer(self, frame)
@@ -255,11 +271,47 @@ class Connection(asyncio.BufferedProtocol):
             task.add_done_callback(self._answered)
         return []
 
-    def _send(self, buffers: list[AnyBytes]) -> None:
+    def _send(self, buffers: list[Sendable]) -> None:
         if len(buffers) == 1:
-            self._transport.write(buffers[0])
+            self._transport.write(buffers[0])  # type: ignore[arg-type]  # a range of a file is never alone
+        elif any(isinstance(buffer, FileRange) for buffer in buffers):
+            self._send_files(buffers)
         else:
-            self._transport.writelines(buffers)
+            self._transport.writelines(buffers)  # type: ignore[arg-type]
+
+    def _send_files(self, buffers: list[Sendable]) -> None:
+        from ottla.net.file_sending import begin_sending, in_memory
+
+        self._sending = begin_sending(self._transport, buffers)
+        if self._sending is not None:
+            self._go_on_sending()
+            return
+        try:
+            self._transport.writelines(in_memory(buffers))
+        except OSError:  # the file cannot be read
+            self.abort()
+
+    def _go_on_sending(self) -> None:
+        sending = self._sending
+        if sending is None or self._transport.is_closing():
+            return
+        try:
+            is_sent = sending.send()
+        except OSError:  # the client is gone, or the file cannot be read
+            self.abort()
+            return
+        if is_sent:
+            sending.end()
+            self._sending = None
+            if self._is_writing_paused:
+                self._moved += 1
+                self.resume_writing()
+            if self._is_closing:
+                self.close()
+        elif not self._is_writing_paused:
+            self._is_writing_paused = True
+            self._service.slowed(self, sending.held_bytes)
+            sending.when_writable(self._go_on_sending)
 
     def _take_on(self, frames: list[memoryview]) -> None:
         self._backlog += frames
@@ -277,7 +329,7 @@ class Connection(asyncio.BufferedProtocol):
 
         Small responses are sent together: sending costs more than a small request.
         """
-        ready: list[AnyBytes] = []
+        ready: list[Sendable] = []
         served = 0
         for frame in self._backlog:
             if self._pending is not None or self._is_writing_paused or self._is_over:
@@ -310,7 +362,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_over:
             self._serve_backlog()
 
-    def _answered(self, task: asyncio.Task[list[AnyBytes] | None]) -> None:
+    def _answered(self, task: asyncio.Task[list[Sendable] | None]) -> None:
         self._pending = None
         self._moved += 1
         if task.cancelled():
@@ -361,6 +413,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._service.advertised
 
     @property
+    def sends_files(self) -> bool:
+        """Whether the records of a response may be ranges of files."""
+        return self._service.sends_files
+
+    @property
     def listener(self) -> str:
         return self._service.name
 
@@ -387,7 +444,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _unsent_bytes(self) -> int:
-        return self._transport.get_write_buffer_size()
+        unsent = 0 if self._sending is None else self._sending.unsent_bytes
+        return unsent + self._transport.get_write_buffer_size()
 
     def quiet_s(self, now_s: float) -> float:
         """How long it has been idle, as far as calls of this method can tell.
@@ -417,7 +475,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Send pending data, then close."""
-        self._transport.close()
+        if self._sending is None:
+            self._transport.close()
+        else:
+            self._is_closing = True
 
     def end_with(self, data: bytes) -> None:
         """Send this instead of the current response, then close."""

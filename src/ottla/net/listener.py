@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.net.connection import Connection, InPlace
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
-    from ottla.wire.declare import AnyBytes
+    from ottla.wire.declare import Sendable
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _MOST_REPORTS: Final = 10_000
 class Answering(Protocol):
     def answer(
         self, connection: Connection, frame: memoryview
-    ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None: ...
+    ) -> list[Sendable] | Awaitable[list[Sendable] | None] | None: ...
 
     def closed(self, connection: Connection) -> None: ...
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.security_config import SecurityConfig
     from ottla.net.tls import ServerTls
-    from ottla.wire.declare import AnyBytes
+    from ottla.wire.declare import Sendable
 
-    Answer = Callable[[Connection, memoryview], list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None]
+    Answer = Callable[[Connection, memoryview], list[Sendable] | Awaitable[list[Sendable] | None] | None]
 
 _BACKLOG: Final = 1024
 
@@ -50,6 +50,7 @@ class Port:
         self.needs_login = config.uses_sasl
         self.scratch = listener.scratch
         self.in_place: InPlace | None = None
+        self.sends_files = not config.uses_tls
         self.opened = self._known if config.uses_tls and config.client_certificates != "none" else listener.opened
         self.closed = listener.closed
         self.refused = listener.refused

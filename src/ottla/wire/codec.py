@@ -36,7 +36,7 @@ except ImportError:  # no compiled reader and writer: the same codecs as generat
 if TYPE_CHECKING:
     from ottla.wire.apis import Api
     from ottla.wire.compiler import Decoder, Encoder, Responder
-    from ottla.wire.declare import AnyBytes
+    from ottla.wire.declare import AnyBytes, Sendable
     from ottla.wire.header import RequestHeader
 
 ApiMessageT = TypeVar("ApiMessageT", bound=Request | Response)
@@ -76,7 +76,7 @@ def decode_request(header: RequestHeader, frame: memoryview) -> Request:
     return decode(frame, header.body_at)
 
 
-def encode_response(header: RequestHeader, response: Response, *, version: int | None = None) -> list[AnyBytes]:
+def encode_response(header: RequestHeader, response: Response, *, version: int | None = None) -> list[Sendable]:
     """Encode a complete frame, as buffers to send; in `version` if given."""
     key = type(response), header.version if version is None else version
     found = _responders.get(key)

@@ -10,7 +10,7 @@ from ottla.wire.decoding import DecoderSource
 from ottla.wire.encoding import EncoderSource
 
 if TYPE_CHECKING:
-    from ottla.wire.declare import AnyBytes, Message
+    from ottla.wire.declare import AnyBytes, Message, Sendable
     from ottla.wire.source import Source
 
 _SIZE: Final = Format(">i")
@@ -31,7 +31,7 @@ class Encoder(Protocol[MessageT_contra]):
 
 
 class Responder(Protocol[MessageT_contra]):
-    def __call__(self, response: MessageT_contra, correlation_id: int, /) -> list[AnyBytes]:
+    def __call__(self, response: MessageT_contra, correlation_id: int, /) -> list[Sendable]:
         """Encode a complete frame, as buffers to send."""
 
 
@@ -67,8 +67,8 @@ def compile_responder(
     encode_framed = compile_framer(struct, version, is_flexible=is_flexible)
     head = Format(">iix" if has_header_tags else ">ii")
 
-    def encode_response(response: MessageT, correlation_id: int) -> list[AnyBytes]:
-        return encode_framed(response, bytearray(head.pack(0, correlation_id)))
+    def encode_response(response: MessageT, correlation_id: int) -> list[Sendable]:
+        return [*encode_framed(response, bytearray(head.pack(0, correlation_id)))]
 
     return encode_response
 

@@ -13,11 +13,14 @@ Whether lengths are compact follows from the version, so there are no compact ty
 bytes have their own types; a nullable array or struct is written `tuple[X, ...] | None`, `X | None`.
 """
 
-from typing import Annotated, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
 from ottla.wire.apis import Api
+
+if TYPE_CHECKING:
+    from ottla.core.file_range import FileRange
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -88,6 +91,8 @@ class Tag(Struct, frozen=True):
 
 
 AnyBytes: TypeAlias = bytes | bytearray | memoryview
+Sendable: TypeAlias = "AnyBytes | FileRange"
+"""A part of a response. Only the records of a fetch can be a range of a file."""
 
 Bool: TypeAlias = Annotated[bool, Fixed("?", 1)]
 Int8: TypeAlias = Annotated[int, Fixed("b", 1)]

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Encodes messages by plan, in C; the counterpart of `reader`."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from cpython.float cimport PyFloat_AsDouble
 from cpython.long cimport PyLong_AsLongLong
@@ -269,20 +269,38 @@ cdef int write_bytes(WriteStep step, object value, Writer w) except -1:
     cdef Py_buffer buffer
     if value is None:
         return write_prefix(step, -1, w)
+    if step.kind == c"r" and is_file_range(value):
+        write_prefix(step, len(value), w)
+        append_part(w, value, len(value))
+        return 0
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
         write_prefix(step, buffer.len, w)
         if step.kind == c"y" or buffer.len <= COPIED_RECORD_BYTES:
             memcpy(take(w, buffer.len), buffer.buf, buffer.len)
         else:
-            finish(w)
-            w.parts.append(value)
-            w.earlier += w.size + buffer.len
-            w.current = bytearray()
-            w.size = 0
-            grow(w, 100)
+            append_part(w, value, buffer.len)
     finally:
         PyBuffer_Release(&buffer)
+    return 0
+
+
+cdef bint is_file_range(object value) except -1:
+    if PyObject_CheckBuffer(value):
+        return False
+    from ottla.core.file_range import FileRange  # not before it is needed
+
+    return type(value) is FileRange
+
+
+cdef int append_part(Writer w, object value, Py_ssize_t size) except -1:
+    """Send this object between the bytes written so far and those that follow."""
+    finish(w)
+    w.parts.append(value)
+    w.earlier += w.size + size
+    w.current = bytearray()
+    w.size = 0
+    grow(w, 100)
     return 0
 
 

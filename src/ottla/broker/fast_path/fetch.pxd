@@ -1,27 +1,7 @@
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 
-from ottla.broker.fast_path.wire cimport Answers, Partitions, Topic
-
-
-cdef struct Part:
-    int32_t index
-    int32_t leader_epoch
-    int32_t last_epoch
-    int32_t most_bytes
-    int64_t offset
-
-
-cdef struct Request:
-    int16_t version
-    int8_t isolation_level
-    const uint8_t* correlation_id
-    int32_t max_wait_ms
-    int32_t min_bytes
-    int32_t max_bytes
-    int topic_count
-    int part_count
-    Topic[64] topics
-    Part[64] parts
+from ottla.broker.fast_path.fetch_request cimport Part, Request
+from ottla.broker.fast_path.wire cimport Answers, Partitions
 
 
 cdef enum Outcome:
@@ -42,13 +22,22 @@ cdef class FastFetch:
     cdef Answers answers
     cdef list found
     cdef list reads
+    cdef list ranges
+    cdef bint sends_files
     cdef int64_t total
+    cdef int64_t left
+    cdef int64_t inline_left
+    cdef int64_t range_bytes
     cdef Request request
     cdef WaitingFetch waiting
 
-    cdef Py_ssize_t serve(self, uint8_t* data, Py_ssize_t count) except -1
+    cdef Py_ssize_t serve(self, uint8_t* data, Py_ssize_t count, bint sends_files) except -1
     cdef Outcome answer(self, uint8_t* frame, Py_ssize_t size, bint is_last) except *
-    cdef uint8_t* put_partition(self, uint8_t* at, object partition, Part* part, int64_t room) except? NULL
+    cdef uint8_t* put_partition(self, uint8_t* at, object partition, Part* part) except? NULL
+    cdef int64_t find_known(self, object segment, Part* part) except? -2
+    cdef uint8_t* put_inline(self, uint8_t* at, object segment, int64_t position, Part* part, int64_t next_offset) except? NULL
+    cdef uint8_t* put_range(self, uint8_t* at, object log, Part* part, int64_t next_offset) except? NULL
+    cdef object take(self)
     cdef object answer_again(self, WaitingFetch wait)
     cdef int count_answer(self, began_ns, int64_t size) except -1
 
@@ -65,5 +54,6 @@ cdef class WaitingFetch:
     cdef object done
     cdef bint is_last
     cdef bint is_over
+    cdef bint sends_files
 
     cdef int watch(self) except -1

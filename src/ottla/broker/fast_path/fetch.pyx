@@ -2,55 +2,40 @@
 """The usual fetch requests: of consumers without a fetch session, at the end of the log.
 
 Such a request is answered from the end of the active segment, read into the response; or it waits, without a task,
-and is then answered in one callback. A fetch that is far behind is left to the handler: most of its cost is in
-copying records, not in Python.
+and is then answered in one callback. To a reader that is far behind, a range of the file is sent.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport uint32_t
-from libc.string cimport memcmp, memcpy
+from libc.stdint cimport int32_t, uint32_t
+from libc.string cimport memcpy
 from posix.unistd cimport pread
 
-from ottla.broker.fast_path.wire cimport (
-    Cursor,
-    bit_length,
-    left,
-    put_byte,
-    put_count,
-    put_int32,
-    put_int64,
-    put_topic,
-    take_header,
-    take_int32,
-    take_length,
-    take_no_tags,
-    take_string_length,
-    take_topic,
+from ottla.broker.fast_path.fetch_request cimport (
+    BY_ID_SINCE,
+    FLEXIBLE_SINCE,
+    LOG_START_SINCE,
+    RACK_SINCE,
+    READ_COMMITTED,
+    SESSION_SINCE,
+    Part,
+    Request,
+    parse_fetch,
 )
-from ottla.records.big_endian cimport get_int16, get_int32, get_int64
+from ottla.broker.fast_path.wire cimport Topic, bit_length, put_byte, put_count, put_int32, put_int64, put_topic
+from ottla.records.big_endian cimport get_int32, get_int64
 
 from asyncio import get_running_loop as _get_running_loop
 from time import perf_counter_ns as _perf_counter_ns
 
 from ottla.broker.roles import Standalone as _Standalone
+from ottla.storage.file_ranges import find_range as _find_range
 
 cdef object get_running_loop = _get_running_loop
 cdef object perf_counter_ns = _perf_counter_ns
 cdef object Standalone = _Standalone
+cdef object find_range = _find_range
 
 cdef enum:
-    FETCH = 1
-    FIRST_VERSION = 4
-    LAST_VERSION = 18
-    LOG_START_SINCE = 5
-    SESSION_SINCE = 7
-    LEADER_EPOCH_SINCE = 9
-    RACK_SINCE = 11
-    FLEXIBLE_SINCE = 12
-    BY_ID_SINCE = 13
-    REPLICA_STATE_SINCE = 15
-    READ_COMMITTED = 1
-    MOST_PARTS = 64
     MOST_BYTES = 65536
     MAX_WAIT_MS = 300000
     BATCH_HEADER_BYTES = 61
@@ -72,8 +57,9 @@ cdef class FastFetch:
         self.max_frame_bytes = max_frame_bytes
         self.found = []
         self.reads = []
+        self.ranges = []
 
-    cdef Py_ssize_t serve(self, uint8_t* data, Py_ssize_t count) except -1:
+    cdef Py_ssize_t serve(self, uint8_t* data, Py_ssize_t count, bint sends_files) except -1:
         """Answer one request, or let it wait; returns its size, 0 if it is left to the handler."""
         cdef Py_ssize_t size = get_int32(data, 0)
         cdef Py_ssize_t answered = self.answers.size
@@ -81,7 +67,10 @@ cdef class FastFetch:
         if size > self.max_frame_bytes or size > count - 4:
             return 0
         began_ns = perf_counter_ns()
+        self.sends_files = sends_files
         outcome = self.answer(data + 4, size, False)
+        if outcome != ANSWERED:
+            self.ranges.clear()
         if outcome == LEFT:
             return 0
         self.stats.bytes_in += size
@@ -90,9 +79,10 @@ cdef class FastFetch:
             self.waiting.path = self
             self.waiting.frame = PyBytes_FromStringAndSize(<char*>data + 4, size)
             self.waiting.began_ns = began_ns
+            self.waiting.sends_files = sends_files
             self.waiting.watch()
         else:
-            self.count_answer(began_ns, self.answers.size - answered)
+            self.count_answer(began_ns, self.answers.size - answered + self.range_bytes)
         return size + 4
 
     cdef object answer_again(self, WaitingFetch wait):
@@ -100,15 +90,34 @@ cdef class FastFetch:
         cdef Outcome outcome
         cdef bytes frame = wait.frame
         self.answers.size = 0
+        self.sends_files = wait.sends_files
         outcome = self.answer(frame, len(frame), wait.is_last)
+        if outcome != ANSWERED:
+            self.ranges.clear()
         if outcome == LEFT:
             self.stats.bytes_in -= len(frame)
             return memoryview(bytearray(frame))
         if outcome == WAITS:
             wait.watch()
             return None
-        self.count_answer(wait.began_ns, self.answers.size)
-        return PyBytes_FromStringAndSize(<char*>self.answers.data, self.answers.size)
+        self.count_answer(wait.began_ns, self.answers.size + self.range_bytes)
+        return self.take()
+
+    cdef object take(self):
+        """The responses: bytes, or a list of bytes and ranges of files."""
+        cdef list parts
+        cdef Py_ssize_t at, start = 0
+        cdef char* data = <char*>self.answers.data
+        if not self.ranges:
+            return PyBytes_FromStringAndSize(data, self.answers.size)
+        parts = []
+        for at, found in self.ranges:
+            parts.append(PyBytes_FromStringAndSize(data + start, at - start))
+            parts.append(found)
+            start = at
+        parts.append(PyBytes_FromStringAndSize(data + start, self.answers.size - start))
+        self.ranges.clear()
+        return parts
 
     cdef int count_answer(self, began_ns, int64_t size) except -1:
         """As `Dispatcher` does."""
@@ -125,11 +134,10 @@ cdef class FastFetch:
         cdef Topic* topic
         cdef uint8_t* begin
         cdef uint8_t* at
-        cdef int64_t most_bytes
         cdef Py_ssize_t room = RESPONSE_BYTES + MOST_BYTES
         cdef bint is_flexible, is_by_id
         cdef int number, part
-        if not parse(request, frame, size):
+        if not parse_fetch(request, frame, size):
             return LEFT
         is_flexible = request.version >= FLEXIBLE_SINCE
         is_by_id = request.version >= BY_ID_SINCE
@@ -138,8 +146,10 @@ cdef class FastFetch:
             room += TOPIC_BYTES + topic.size + PARTITION_BYTES * (topic.end_part - topic.first_part)
         self.found.clear()
         self.reads.clear()
-        self.total = 0
-        most_bytes = min(request.max_bytes, self.most_bytes, MOST_BYTES, <int64_t>self.held.room)
+        self.ranges.clear()
+        self.total = self.range_bytes = 0
+        self.left = min(request.max_bytes, self.most_bytes, <int64_t>self.held.room)
+        self.inline_left = MOST_BYTES
         begin = self.answers.end_with_room(room)
         memcpy(begin + 4, request.correlation_id, 4)
         at = begin + 8
@@ -158,7 +168,7 @@ cdef class FastFetch:
                 partition = self.partitions.find(topic.key, topic.size, request.parts[part].index, is_by_id)
                 if partition is None:
                     return LEFT
-                at = self.put_partition(at, partition, &request.parts[part], most_bytes - self.total)
+                at = self.put_partition(at, partition, &request.parts[part])
                 if at == NULL:
                     return LEFT
                 self.found.append(partition)
@@ -169,18 +179,16 @@ cdef class FastFetch:
         if self.total < request.min_bytes and request.max_wait_ms > 0 and not is_last:
             return WAITS
         for segment, offset, next_offset, position in self.reads:
-            segment._read_ends.pop(offset, None)
-            segment._remember_end(next_offset, position)
-        put_int32(begin, <int32_t>(at - begin - 4))
+            segment.read_ends.pop(offset, None)
+            segment.read_ends.remember(next_offset, position)
+        put_int32(begin, <int32_t>(at - begin - 4 + self.range_bytes))
         self.answers.size += at - begin
         return ANSWERED
 
-    cdef uint8_t* put_partition(self, uint8_t* at, object partition, Part* part, int64_t room) except? NULL:
+    cdef uint8_t* put_partition(self, uint8_t* at, object partition, Part* part) except? NULL:
         """Write the result for a partition; NULL if it is for the handler."""
-        cdef object log, segment
-        cdef int64_t next_offset, start_offset, position, size = 0
-        cdef ssize_t got
-        cdef int fd
+        cdef object log, active
+        cdef int64_t next_offset, start_offset, position
         log = usable_log(partition, part)
         if log is None:
             return NULL
@@ -188,10 +196,9 @@ cdef class FastFetch:
         start_offset = log.start_offset
         if not start_offset <= part.offset <= next_offset:
             return NULL
-        segment = log.segments.active
+        active = log.segments.active
         if self.request.isolation_level == READ_COMMITTED and part.offset < next_offset:
-            # Not read yet, or there are aborted transactions.
-            if segment.txn_index._entries is None or segment.txn_index._entries:
+            if may_have_aborted(log, part.offset):
                 return NULL
         at = put_int32(at, part.index)
         at[0] = at[1] = 0  # no error
@@ -205,27 +212,72 @@ cdef class FastFetch:
         if part.offset == next_offset:
             at = put_count(at, 0, self.request.version >= FLEXIBLE_SINCE)
             # Where it will continue, once there is more.
-            if part.offset not in segment._read_ends:
-                segment._remember_end(part.offset, segment.size)
+            if part.offset not in active.read_ends:
+                active.read_ends.remember(part.offset, active.size)
         else:
-            known = 0 if part.offset == segment.base_offset else segment._read_ends.get(part.offset)
-            if known is None or segment._fd is None:
+            position = self.find_known(active, part)
+            if position >= 0:
+                at = self.put_inline(at, active, position, part, next_offset)
+            elif self.sends_files:
+                at = self.put_range(at, log, part, next_offset)
+            else:
                 return NULL
-            position = known
-            size = segment.size - position
-            if size > room or size > part.most_bytes or position < segment._unverified._until:
+            if at == NULL:
                 return NULL
-            at = put_count(at, <uint32_t>size, self.request.version >= FLEXIBLE_SINCE)
-            fd = segment._fd
-            with nogil:
-                got = pread(fd, at, size, position)
-            if got != size or not are_batches(at, size, part.offset, next_offset):
-                return NULL
-            self.reads.append((segment, part.offset, next_offset, position + size))
-            at += size
-        self.total += size
         if self.request.version >= FLEXIBLE_SINCE:
             at = put_byte(at, 0)
+        return at
+
+    cdef int64_t find_known(self, object segment, Part* part) except? -2:
+        """The position from which everything is read into the response; -1 if it is unknown, or that is too much."""
+        cdef int64_t position, size
+        known = 0 if part.offset == segment.base_offset else segment.read_ends.get(part.offset)
+        if known is None or segment._fd is None:
+            return -1
+        position = known
+        size = segment.size - position
+        if size > self.left or size > self.inline_left or size > part.most_bytes or position < segment.unverified._until:
+            return -1
+        return position
+
+    cdef uint8_t* put_inline(
+        self, uint8_t* at, object segment, int64_t position, Part* part, int64_t next_offset
+    ) except? NULL:
+        """Read the rest of the active segment into the response."""
+        cdef int64_t size = segment.size - position
+        cdef ssize_t got
+        cdef int fd = segment._fd
+        at = put_count(at, <uint32_t>size, self.request.version >= FLEXIBLE_SINCE)
+        with nogil:
+            got = pread(fd, at, size, position)
+        if got != size or not are_batches(at, size, part.offset, next_offset):
+            return NULL
+        self.reads.append((segment, part.offset, next_offset, position + size))
+        self.total += size
+        self.left -= size
+        self.inline_left -= size
+        return at + size
+
+    cdef uint8_t* put_range(self, uint8_t* at, object log, Part* part, int64_t next_offset) except? NULL:
+        """Send batches from the file behind the response so far."""
+        cdef int64_t room = min(part.most_bytes, self.left)
+        cdef int64_t size
+        if room <= 0:
+            return NULL
+        found = find_range(log, part.offset, room, next_offset)
+        if found is None:
+            return NULL
+        batches, segment, offset, end_offset, end = found
+        size = len(batches)
+        # Only the first of a response may be larger than its room.
+        if size > room and self.total > 0:
+            return NULL
+        at = put_count(at, <uint32_t>size, self.request.version >= FLEXIBLE_SINCE)
+        self.ranges.append((at - self.answers.data, batches))
+        self.reads.append((segment, offset, end_offset, end))
+        self.range_bytes += size
+        self.total += size
+        self.left -= size
         return at
 
 
@@ -307,6 +359,19 @@ cdef object usable_log(object partition, Part* part):
     return log
 
 
+cdef bint may_have_aborted(object log, int64_t offset) except -1:
+    """Whether there are aborted transactions from this offset on, or their indexes were not read yet."""
+    cdef list segments = log.segments.all
+    cdef Py_ssize_t number = len(segments) - 1
+    while True:
+        segment = segments[number]
+        if segment.txn_index._entries is None or segment.txn_index._entries:
+            return True
+        if number == 0 or segment.base_offset <= offset:
+            return False
+        number -= 1
+
+
 cdef bint are_batches(uint8_t* data, int64_t size, int64_t from_offset, int64_t next_offset) noexcept:
     """Whether these are whole batches, with the records from one offset to the other."""
     cdef int64_t at = 0
@@ -336,95 +401,3 @@ cdef uint8_t* put_aborted(uint8_t* at, Request* request) noexcept:
     if request.version >= FLEXIBLE_SINCE:
         return put_byte(at, 0)
     return put_int32(at, -1)
-
-
-cdef bint parse(Request* request, uint8_t* frame, Py_ssize_t size) noexcept:
-    """Whether it is a consumer's fetch without a session and without anything unknown; its parts, if so."""
-    cdef Cursor cursor
-    cdef int64_t count
-    cdef int number
-    if size < 10 or get_int16(frame, 0) != FETCH:
-        return False
-    request.version = get_int16(frame, 2)
-    if not FIRST_VERSION <= request.version <= LAST_VERSION:
-        return False
-    request.correlation_id = frame + 4
-    cursor.is_flexible = request.version >= FLEXIBLE_SINCE
-    if not take_header(&cursor, frame, size) or left(&cursor) < 25:
-        return False
-    if request.version < REPLICA_STATE_SINCE and take_int32(&cursor) != -1:
-        return False
-    request.max_wait_ms = take_int32(&cursor)
-    request.min_bytes = take_int32(&cursor)
-    request.max_bytes = take_int32(&cursor)
-    request.isolation_level = <int8_t>cursor.at[0]
-    cursor.at += 1
-    if not 0 <= request.isolation_level <= READ_COMMITTED:
-        return False
-    if request.version >= SESSION_SINCE:
-        if left(&cursor) < 8 or take_int32(&cursor) != 0 or take_int32(&cursor) != -1:
-            return False
-    count = take_length(&cursor)
-    if count < 1 or count > MOST_PARTS:
-        return False
-    request.topic_count = <int>count
-    request.part_count = 0
-    for number in range(request.topic_count):
-        if not parse_topic(request, number, &cursor):
-            return False
-    if request.version >= SESSION_SINCE and take_length(&cursor) != 0:
-        return False
-    if request.version >= RACK_SINCE and not take_rack(&cursor):
-        return False
-    return take_no_tags(&cursor) and cursor.at == cursor.end
-
-
-cdef bint take_rack(Cursor* cursor) noexcept:
-    """Without other replicas it does not matter, as long as it is ASCII."""
-    cdef int64_t size = take_string_length(cursor)
-    if size < 0 or size > left(cursor):
-        return False
-    while size:
-        if cursor.at[0] >= 0x80:
-            return False
-        cursor.at += 1
-        size -= 1
-    return True
-
-
-cdef bint parse_topic(Request* request, int number, Cursor* cursor) noexcept:
-    cdef Topic* topic = &request.topics[number]
-    cdef int64_t count
-    cdef int other
-    if not take_topic(cursor, request.version >= BY_ID_SINCE, &topic.key, &topic.size):
-        return False
-    # A topic that is named twice is once in the response.
-    for other in range(number):
-        if request.topics[other].size == topic.size and memcmp(request.topics[other].key, topic.key, topic.size) == 0:
-            return False
-    count = take_length(cursor)
-    if count < 1 or count > MOST_PARTS - request.part_count:
-        return False
-    topic.first_part = request.part_count
-    for other in range(<int>count):
-        if not parse_part(&request.parts[request.part_count], request.version, cursor):
-            return False
-        request.part_count += 1
-    topic.end_part = request.part_count
-    return take_no_tags(cursor)
-
-
-cdef bint parse_part(Part* part, int16_t version, Cursor* cursor) noexcept:
-    cdef int size = 16
-    size += 4 * (version >= LEADER_EPOCH_SINCE) + 4 * (version >= FLEXIBLE_SINCE) + 8 * (version >= LOG_START_SINCE)
-    if left(cursor) < size:
-        return False
-    part.index = take_int32(cursor)
-    part.leader_epoch = take_int32(cursor) if version >= LEADER_EPOCH_SINCE else -1
-    part.offset = get_int64(cursor.at, 0)
-    cursor.at += 8
-    part.last_epoch = take_int32(cursor) if version >= FLEXIBLE_SINCE else -1
-    if version >= LOG_START_SINCE:
-        cursor.at += 8
-    part.most_bytes = take_int32(cursor)
-    return take_no_tags(cursor)

@@ -13,7 +13,7 @@ The conditions, from the widest to the narrowest:
 - for an append, the log is neither encrypted nor compacted, and has the timestamps of its producers
   (`PendingAppends.begin`); for a read, it is not encrypted and has no open transaction;
 - the batch is valid, and follows the last one of its producer in the same segment (`PendingAppends.add`); the reader
-  continues where it stopped, near the end of the log.
+  continues where it stopped.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -52,7 +52,7 @@ cdef class FastPath:
                 min(most_bytes, broker.settings.net.max_frame_bytes_without_records),
             )
 
-    def serve(self, data, Py_ssize_t count, /):
+    def serve(self, data, Py_ssize_t count, bint sends_files, /):
         """Answer the first of these requests, as far as they are usual; returns the size of those.
 
         `take_answers` then has the responses; after them `take_wait` may have a fetch that waits.
@@ -73,17 +73,20 @@ cdef class FastPath:
                 if key == PRODUCE and self.produce is not None:
                     used = self.produce.run(begin, count - at)
                 elif key == FETCH and self.fetch is not None:
-                    used = self.fetch.serve(begin, count - at)
+                    used = self.fetch.serve(begin, count - at, sends_files)
                 at += used
                 if used == 0 or self.answers.size > MOST_ANSWER_BYTES:
                     break
-                if key == FETCH and self.fetch.waiting is not None:
+                if key == FETCH and (self.fetch.waiting is not None or self.fetch.ranges):
                     break
             return at
         finally:
             PyBuffer_Release(&view)
 
     def take_answers(self):
+        """The responses: bytes, or a list of bytes and ranges of files."""
+        if self.fetch is not None and self.fetch.ranges:
+            return self.fetch.take()
         return PyBytes_FromStringAndSize(<char*>self.answers.data, self.answers.size)
 
     def take_wait(self):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ottla.broker.faults.gate import Gate
     from ottla.broker.requests.answers import Answer, Handler
     from ottla.broker.requests.context import Context
-    from ottla.wire.declare import Request
+    from ottla.wire.declare import Request, Sendable
 
 _CHECKSUM_AT: Final = 17
 """The position of the CRC-32C in a batch."""
@@ -79,7 +79,7 @@ async def throttle(call: Call, seconds: float) -> Answer:
 async def truncate(call: Call) -> Answer:
     answer = await call.serve()
     if answer is not None:
-        whole = b"".join(encode_response(call.context.header, answer))
+        whole = b"".join(map(bytes, encode_response(call.context.header, answer)))
         call.connection().end_with(whole[: len(whole) // 2])
     return None
 
@@ -103,7 +103,7 @@ async def corrupt(call: Call, fault: Fault, where: Filter) -> Answer:
     return cast("Answer", structs.replace(answer, responses=tuple(topics)))
 
 
-def _damaged(records: memoryview | bytes) -> memoryview:
-    damaged = bytearray(records)
+def _damaged(records: Sendable) -> memoryview:
+    damaged = bytearray(bytes(records))
     damaged[_CHECKSUM_AT] ^= 1
     return memoryview(damaged)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from ottla.broker.requests.fetch_sessions import NO_SESSION, Plan
 from ottla.broker.requests.turns import FEW, Turns
 from ottla.broker.requests.waiting import ByteWait
 from ottla.broker.roles import NO_NODE
 from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.file_range import FileRange
 from ottla.records.batch import read_header
+from ottla.storage.file_ranges import find_range
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -22,12 +25,13 @@ from ottla.wire.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.broker.requests.context import Context
     from ottla.broker.requests.fetch_sessions import Key
+    from ottla.wire.declare import AnyBytes, Sendable
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 _BY_ID_SINCE: Final = 13
@@ -38,57 +42,61 @@ _NO_DIVERGENCE: Final = EpochEndOffset()
 _NOTHING_READ: Final = b""
 _WITH_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
+Wanted = Sequence[tuple["Key", "FetchPartition"]]
 Results = list[tuple["Key", PartitionData]]
+
+
+class _Asked(NamedTuple):
+    """A request, and what its version and its connection allow."""
+
+    request: FetchRequest
+    is_by_id: bool
+    sends_files: bool
 
 
 def fetch(
     broker: Broker, request: FetchRequest, context: Context
 ) -> FetchResponse | Coroutine[object, object, FetchResponse]:
     is_by_id = context.version >= _BY_ID_SINCE
+    asked = _Asked(request, is_by_id, context.connection.sends_files)
     try:
         plan = broker.fetch_sessions.plan(request, is_by_id=is_by_id)
     except ApiError as refused:
         return FetchResponse(error_code=refused.code, responses=())
     if len(plan.wanted) > FEW:
-        return _fetch_many(broker, request, plan, is_by_id)
-    results = _read_all(broker, request, plan.wanted, is_by_id)
+        return _fetch_many(broker, asked._replace(sends_files=False), plan)
+    results = _read_all(broker, asked, plan.wanted)
     missing = _missing(request, results)
     if missing <= 0 or request.max_wait_ms <= 0 or not results:
         return _response(plan, results)
     until_s = _until_s(request)
     # Started here and not in the task, which runs later, so that appends in between are counted.
-    wait = _wait(broker, request, plan, is_by_id, missing, until_s)
-    return _when_enough(broker, request, plan, is_by_id, wait, until_s)
+    wait = _wait(broker, asked, plan, missing, until_s)
+    return _when_enough(broker, asked, plan, wait, until_s)
 
 
-async def _when_enough(  # noqa: PLR0913
-    broker: Broker,
-    request: FetchRequest,
-    plan: Plan,
-    is_by_id: bool,  # noqa: FBT001
-    wait: ByteWait,
-    until_s: float,
-) -> FetchResponse:
+async def _when_enough(broker: Broker, asked: _Asked, plan: Plan, wait: ByteWait, until_s: float) -> FetchResponse:
     while True:
         try:
             await wait
         finally:
             wait.end()
-        results = _read_all(broker, request, plan.wanted, is_by_id)
-        missing = _missing(request, results)
+        results = _read_all(broker, asked, plan.wanted)
+        missing = _missing(asked.request, results)
         if missing <= 0 or wait.is_last:
             return _response(plan, results)
         # Not everything appended is readable yet: it may not be durable, or not committed.
-        wait = _wait(broker, request, plan, is_by_id, missing, until_s)
+        wait = _wait(broker, asked, plan, missing, until_s)
 
 
-async def _fetch_many(broker: Broker, request: FetchRequest, plan: Plan, is_by_id: bool) -> FetchResponse:  # noqa: FBT001
+async def _fetch_many(broker: Broker, asked: _Asked, plan: Plan) -> FetchResponse:
     """Like `fetch`, in time slices, for many partitions."""
+    request = asked.request
     until_s = _until_s(request)
     while True:
         wait = ByteWait((), request.min_bytes, until_s)
         try:
-            results = await _read_in_turns(broker, request, plan, is_by_id, wait)
+            results = await _read_in_turns(broker, asked, plan, wait)
             missing = _missing(request, results)
             if missing <= 0 or wait.is_last or request.max_wait_ms <= 0:
                 response = _response(plan, results)
@@ -100,22 +108,16 @@ async def _fetch_many(broker: Broker, request: FetchRequest, plan: Plan, is_by_i
             wait.end()
 
 
-async def _read_in_turns(
-    broker: Broker,
-    request: FetchRequest,
-    plan: Plan,
-    is_by_id: bool,  # noqa: FBT001
-    wait: ByteWait,
-) -> Results:
+async def _read_in_turns(broker: Broker, asked: _Asked, plan: Plan, wait: ByteWait) -> Results:
     turns = Turns()
     results: Results = []
     taken = 0
     for start in range(0, len(plan.wanted), _READ_IN_A_ROW):
         some = plan.wanted[start : start + _READ_IN_A_ROW]
         # Started before the partitions are read, so that appends during other slices are counted.
-        if request.max_wait_ms > 0:
-            _watch(broker, some, is_by_id, wait, _follower_in(request))
-        read = _read_all(broker, request, some, is_by_id, taken)
+        if asked.request.max_wait_ms > 0:
+            _watch(broker, some, asked, wait)
+        read = _read_all(broker, asked, some, taken)
         taken += sum([len(data.records or b"") for _, data in read])
         results += read
         if turns.are_over():
@@ -123,32 +125,20 @@ async def _read_in_turns(
     return results
 
 
-def _watch(
-    broker: Broker,
-    some: Sequence[tuple[Key, FetchPartition]],
-    is_by_id: bool,  # noqa: FBT001
-    wait: ByteWait,
-    follower: int,
-) -> None:
+def _watch(broker: Broker, some: Wanted, asked: _Asked, wait: ByteWait) -> None:
+    follower = _follower_in(asked.request)
     for key, _ in some:
         with suppress(ApiError):
-            wait.watch(_find(broker, key, is_by_id).wait_for(follower))
+            wait.watch(_find(broker, key, asked.is_by_id).wait_for(follower))
 
 
 def _until_s(request: FetchRequest) -> float:
     return asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
 
 
-def _wait(  # noqa: PLR0913
-    broker: Broker,
-    request: FetchRequest,
-    plan: Plan,
-    is_by_id: bool,  # noqa: FBT001
-    missing: int,
-    until_s: float,
-) -> ByteWait:
-    follower = _follower_in(request)
-    partitions = [_find(broker, key, is_by_id) for key, _ in plan.wanted]
+def _wait(broker: Broker, asked: _Asked, plan: Plan, missing: int, until_s: float) -> ByteWait:
+    follower = _follower_in(asked.request)
+    partitions = [_find(broker, key, asked.is_by_id) for key, _ in plan.wanted]
     if follower != NO_NODE:
         # Wait at most until the replication quota allows one of them.
         now_s = asyncio.get_running_loop().time()
@@ -172,14 +162,9 @@ def _missing(request: FetchRequest, results: Results) -> int:
     return missing
 
 
-def _read_all(
-    broker: Broker,
-    request: FetchRequest,
-    all_wanted: Sequence[tuple[Key, FetchPartition]],
-    is_by_id: bool,  # noqa: FBT001
-    taken: int = 0,
-) -> Results:
+def _read_all(broker: Broker, asked: _Asked, all_wanted: Wanted, taken: int = 0) -> Results:
     """Read all partitions; `taken` bytes of the response are already used."""
+    request = asked.request
     left = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room) - taken
     results: Results = []
     is_first = taken == 0
@@ -187,8 +172,8 @@ def _read_all(
     for key, wanted in all_wanted:
         partition = None
         try:
-            partition = _find(broker, key, is_by_id)
-            data = read(partition, request, wanted, left, is_first)
+            partition = _find(broker, key, asked.is_by_id)
+            data = read(partition, asked, wanted, left, is_first)
         except ApiError as refused:
             data = _refusal(key.partition, refused, partition)
         if data.records:
@@ -206,11 +191,12 @@ def _find(broker: Broker, key: Key, is_by_id: bool) -> Partition:  # noqa: FBT00
 
 def _read_for_consumer(
     partition: Partition,
-    request: FetchRequest,
+    asked: _Asked,
     wanted: FetchPartition,
     left: int,
     is_first: bool,  # noqa: FBT001
 ) -> PartitionData:
+    request = asked.request
     offset, isolation_level, rack_id = wanted.fetch_offset, request.isolation_level, request.rack_id
     partition.check_consumer(wanted.current_leader_epoch, offset, rack_id)
     if rack_id and (node := partition.role.preferred_read_replica(rack_id, offset)) is not None:
@@ -218,18 +204,19 @@ def _read_for_consumer(
     divergence = partition.divergence(offset, wanted.last_fetched_epoch)
     if divergence is not None:
         return _diverging(partition, wanted, isolation_level, divergence)
-    room = min(wanted.partition_max_bytes, left)
-    records = partition.read(offset, room, partition.readable_until(isolation_level), is_first=is_first)
+    room, until = min(wanted.partition_max_bytes, left), partition.readable_until(isolation_level)
+    records = _records(partition, asked, wanted, (room, until), is_first)
     return _fetched(partition, wanted, isolation_level, records)
 
 
 def _read_for_follower(
     partition: Partition,
-    request: FetchRequest,
+    asked: _Asked,
     wanted: FetchPartition,
     left: int,
     is_first: bool,  # noqa: FBT001
 ) -> PartitionData:
+    request = asked.request
     role, follower, offset = partition.role, _follower_in(request), wanted.fetch_offset
     partition.check_epoch(wanted.current_leader_epoch)
     role.check_follower(offset)
@@ -240,9 +227,25 @@ def _read_for_follower(
     is_held = role.wait_to_send_s(follower) > 0
     until = offset if is_held else role.end_for_followers(request.isolation_level)
     room = min(wanted.partition_max_bytes, role.sendable(follower, left))
-    records = partition.read(offset, room, until, is_first=is_first)
+    records = _records(partition, asked, wanted, (room, until), is_first)
     role.sent(follower, len(records))
     return _fetched(partition, wanted, request.isolation_level, records)
+
+
+def _records(
+    partition: Partition,
+    asked: _Asked,
+    wanted: FetchPartition,
+    limits: tuple[int, int],
+    is_first: bool,  # noqa: FBT001
+) -> Sendable:
+    """Whole batches within these limits: bytes, and an offset."""
+    room, until = limits
+    if asked.sends_files:
+        found = find_range(partition.log, wanted.fetch_offset, room, until)
+        if found is not None and (is_first or len(found.batches) <= room):
+            return found.take()
+    return partition.read(wanted.fetch_offset, room, until, is_first=is_first)
 
 
 def _diverging(
@@ -257,7 +260,7 @@ def _fetched(  # noqa: PLR0913
     partition: Partition,
     wanted: FetchPartition,
     isolation_level: int,
-    records: memoryview | bytes,
+    records: Sendable,
     *,
     diverging_epoch: EpochEndOffset = _NO_DIVERGENCE,
     preferred_read_replica: int = NO_NODE,
@@ -273,18 +276,18 @@ def _fetched(  # noqa: PLR0913
         diverging_epoch=diverging_epoch,
         aborted_transactions=_aborted(partition, wanted.fetch_offset, records) if is_committed else None,
         preferred_read_replica=preferred_read_replica,
-        records=records,
+        records=cast("AnyBytes", records),
     )
 
 
-def _aborted(partition: Partition, offset: int, records: memoryview | bytes) -> tuple[AbortedTransaction, ...]:
+def _aborted(partition: Partition, offset: int, records: Sendable) -> tuple[AbortedTransaction, ...]:
     """The aborted transactions that a reader of these records must skip."""
     if not records:
         return ()
     found = partition.log.aborted_transactions(offset, partition.log.next_offset)
     if not found:
         return ()
-    end = _end_of(records)
+    end = _end_of(bytes(records) if isinstance(records, FileRange) else records)
     return tuple(
         AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
         for aborted in found
@@ -292,7 +295,7 @@ def _aborted(partition: Partition, offset: int, records: memoryview | bytes) -> 
     )
 
 
-def _end_of(records: memoryview | bytes) -> int:
+def _end_of(records: AnyBytes) -> int:
     at = 0
     while True:
         header = read_header(records, at)

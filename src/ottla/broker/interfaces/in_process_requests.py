@@ -49,6 +49,8 @@ def raise_refusal(code: int, message: str | None = None) -> None:
 class LocalClient:
     """A client of another protocol."""
 
+    sends_files = False
+
     def __init__(
         self,
         broker: Broker,

@@ -27,6 +27,10 @@ class Client(Protocol):
     login: object
 
     @property
+    def sends_files(self) -> bool:
+        """Whether the records of a response may be ranges of files."""
+
+    @property
     def listener(self) -> str:
         """The name of its listener."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.broker.requests.served_api import ServedApi
     from ottla.net.connection import Connection
     from ottla.wire.apis import Api
-    from ottla.wire.declare import AnyBytes
+    from ottla.wire.declare import Sendable
 
 
 _LOADED_LATER: Final = (
@@ -82,7 +82,7 @@ class Dispatcher:
 
     def answer(
         self, connection: Connection, frame: memoryview
-    ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+    ) -> list[Sendable] | Awaitable[list[Sendable] | None] | None:
         began_ns = perf_counter_ns()
         header = read_request_header(frame)
         api = header.api
@@ -189,7 +189,7 @@ class Dispatcher:
 
 async def _later(
     header: RequestHeader, response: Coroutine[object, object, Answer], stats: ApiStats, began_ns: int
-) -> list[AnyBytes] | None:
+) -> list[Sendable] | None:
     answer = await response
     buffers = None
     if answer is not None:
@@ -208,7 +208,7 @@ def _served(api: Api) -> ServedApi:
     return served
 
 
-def _refuse_version(header: RequestHeader) -> list[AnyBytes]:
+def _refuse_version(header: RequestHeader) -> list[Sendable]:
     """A newer client gets the supported versions (KIP-511); others must request them first."""
     if header.api.key != API_VERSIONS.key:
         raise ProtocolError(f"{header.api} version {header.version} is not supported")

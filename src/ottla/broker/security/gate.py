@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.broker.security.logins import Logins
     from ottla.net.connection import Connection
     from ottla.net.sasl.exchange import Exchange, Step
-    from ottla.wire.declare import AnyBytes
+    from ottla.wire.declare import Sendable
 
 _WITHOUT_LOGIN: Final = frozenset({API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key})
 _WAITING: Final = frozenset({FETCH.key, SHARE_FETCH.key, JOIN_GROUP.key, SYNC_GROUP.key})
@@ -109,7 +109,7 @@ class Gate:
 
     def answer(
         self, connection: Connection, frame: memoryview
-    ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+    ) -> list[Sendable] | Awaitable[list[Sendable] | None] | None:
         login = connection.login
         if not isinstance(login, Login):
             login = connection.login = Login(self._mechanisms)
@@ -125,7 +125,7 @@ class Gate:
             return answer
         return _if_still_known(login, answer)
 
-    async def _answer_raw(self, connection: Connection, login: Login, message: bytes) -> list[AnyBytes] | None:
+    async def _answer_raw(self, connection: Connection, login: Login, message: bytes) -> list[Sendable] | None:
         try:
             step = await step_of(self._logins, connection, login, message)
         except LoginFailed:
@@ -134,7 +134,7 @@ class Gate:
         return [len(step.message).to_bytes(4), step.message]
 
 
-async def _if_still_known(login: Login, answer: Awaitable[list[AnyBytes] | None]) -> list[AnyBytes] | None:
+async def _if_still_known(login: Login, answer: Awaitable[list[Sendable] | None]) -> list[Sendable] | None:
     buffers = await answer
     if not login.is_valid:
         raise ProtocolError("the user was deleted, or its credential expired, while the request waited")

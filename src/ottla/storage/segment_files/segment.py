@@ -18,6 +18,7 @@ from ottla.records.batches import find_batches
 from ottla.storage.cipher import KEY_ID_END, key_id_of_batch
 from ottla.storage.files import DELETED, ENCRYPTED_LOG, LOG, TXN_INDEX, file_name, write_all
 from ottla.storage.segment_files.cold_read import Bounds, Unverified, find_checked
+from ottla.storage.segment_files.read_ends import ReadEnds
 from ottla.storage.segment_files.scan import NO_LIMIT, Damage, FoundBatch, Stretch, walk
 from ottla.storage.segment_files.segment_indexes import NO_TIMESTAMP, OffsetEntry, SegmentIndexes
 from ottla.storage.segment_files.timestamps import is_newest_right
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from ottla.storage.segment_files.open_files import OpenFiles
 
 _logger: Final = logging.getLogger(__name__)
-
-_REMEMBERED_READS: Final = 64
 
 
 class SegmentPlace(NamedTuple):
@@ -61,9 +60,8 @@ class Segment:
         self.txn_index = TxnIndex(folder / file_name(base_offset, TXN_INDEX))
         self._files = files
         self._fd: int | None = None
-        self._unverified = Unverified(self.size)
-        # The positions where reads ended: sequential reads need no index.
-        self._read_ends: dict[int, int] = {}
+        self.unverified = Unverified(self.size)
+        self.read_ends = ReadEnds()
         self._is_newest_known = is_new
 
     @classmethod
@@ -186,8 +184,8 @@ class Segment:
         """Truncate the segment at `position`, the start of the batch with `offset`."""
         os.truncate(self.path, position)
         self.size = position
-        self._unverified.truncate(position)
-        self._read_ends.clear()
+        self.unverified.truncate(position)
+        self.read_ends.clear()
         self.txn_index.drop_from(offset)
         self.indexes.drop_from(position, offset)
 
@@ -229,7 +227,7 @@ class Segment:
 
         Returns the position from which to reindex, and the lowest offset that can follow there.
         """
-        self._read_ends.clear()
+        self.read_ends.clear()
         entry = None
         if self.are_indexes_sane():
             # A power failure may keep offset entries and lose time entries; offset entries behind the last time entry
@@ -278,13 +276,13 @@ class Segment:
         Empty if the rest of this segment is below `from_offset`. `end_offset` is the offset after
         the segment's last record.
         """
-        known = self._read_ends.pop(bounds.from_offset, None)
+        known = self.read_ends.pop(bounds.from_offset, None)
         position = self.place_before(bounds.from_offset)[0] if known is None else known
         slack = self.config.index_interval_bytes if known is None else 0
         floor = self.base_offset if known is None else bounds.from_offset
         size = max(bounds.max_bytes + slack, HEADER_BYTES)
         while position < self.size:
-            data = self._files.buffers.read(self._read_fd(), min(size, self.size - position), position)
+            data = self._files.buffers.read(self.read_fd(), min(size, self.size - position), position)
             try:
                 start, end, next_offset = find_batches(data, *bounds)
                 if end == start:
@@ -294,7 +292,7 @@ class Segment:
                     _, end, next_offset = find_batches(data, *bounds)
             except ApiError:
                 return self._read_damaged(bounds, end_offset)
-            if self._unverified.covers(position, position + max(end, start, HEADER_BYTES)) and (
+            if self.unverified.covers(position, position + max(end, start, HEADER_BYTES)) and (
                 end <= start or not self._verify(position, memoryview(data)[:end], floor, end_offset)
             ):
                 return self._read_damaged(bounds, end_offset)
@@ -305,7 +303,7 @@ class Segment:
                         found = self.cipher.open(found)
                     except ApiError:
                         return self._read_damaged(bounds, end_offset)
-                self._remember_end(next_offset, position + end)
+                self.read_ends.remember(next_offset, position + end)
                 return found
             if start == 0:
                 # Less than a header in a place where a batch must be: the file was truncated.
@@ -319,7 +317,7 @@ class Segment:
         end = position + intact
         if intact < len(batches) or next_offset > self._offset_at(end, end_offset) or not self._is_authentic(batches):
             return False
-        self._unverified.checked(position, end)
+        self.unverified.checked(position, end)
         return True
 
     def _is_authentic(self, batches: memoryview) -> bool:
@@ -344,11 +342,6 @@ class Segment:
             _logger.error("%s: %s", self.path, damaged)
             raise CorruptMessage(f"{self.path.parent.name}/{self.path.name}: {damaged}") from None
         return memoryview(b"") if found is None else self.batches_at(found.start, found.end - found.start)
-
-    def _remember_end(self, next_offset: int, position: int) -> None:
-        if len(self._read_ends) >= _REMEMBERED_READS:
-            self._read_ends.pop(next(iter(self._read_ends)))
-        self._read_ends[next_offset] = position
 
     def place_before(self, offset: int) -> tuple[int, int]:
         """The closest indexed position at or before the batch with `offset`, and the lowest offset there."""
@@ -380,7 +373,7 @@ class Segment:
 
     def read_at(self, position: int, size: int) -> bytes:
         # Never beyond `size`: behind it may be the remains of a failed append.
-        return os.pread(self._read_fd(), min(size, self.size - position), position)
+        return os.pread(self.read_fd(), min(size, self.size - position), position)
 
     def batches_at(self, position: int, size: int) -> memoryview:
         """The complete batches, decrypted."""
@@ -393,5 +386,6 @@ class Segment:
             raise CorruptMessage(f"{self.path.name}: the batch at {position} exceeds the end of the file")
         return self.read_at(position, size)
 
-    def _read_fd(self) -> int:
+    def read_fd(self) -> int:
+        """A descriptor for reading. Valid until the next call for any segment."""
         return self._files.get(self.path) if self._fd is None else self._fd

@@ -1,0 +1,3 @@
+def find_end(
+    fd: int, position: int, size: int, from_offset: int, until_offset: int, max_bytes: int
+) -> tuple[int, int] | None: ...
