@@ -66,5 +66,7 @@ def test_a_lake_is_a_folder_unless_it_is_told_otherwise(tmp_path: Path) -> None:
         "uri": f"sqlite:///{tmp_path}/catalog.db",
         "warehouse": f"file://{tmp_path}/warehouse",
     }
-    elsewhere = LakeSettings(folder=tmp_path, warehouse="s3://bucket/lake/", catalog={"type": "rest", "uri": "http://c"})
+    elsewhere = LakeSettings(
+        folder=tmp_path, warehouse="s3://bucket/lake/", catalog={"type": "rest", "uri": "http://c"}
+    )
     assert elsewhere.properties() == {"type": "rest", "uri": "http://c", "warehouse": "s3://bucket/lake"}

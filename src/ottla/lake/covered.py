@@ -1,6 +1,6 @@
 """The offsets that a table contains, as its snapshots say. Rules only.
 
-The writer puts them into the summary of each snapshot and, in the same commit, into the table's properties. Snapshots of
+The writer puts them into the summary of each snapshot and, in the same commit, into the properties. Snapshots of
 others (a compaction) lack them, and the snapshots that have them may have expired: then the table's properties say it.
 After a rollback the properties are ahead of the rows, so the summaries are read first.
 """
@@ -48,9 +48,7 @@ def parse(properties: Mapping[str, str]) -> Covered | None:
     return Covered(given.get("topic-id", ""), partitions, int(properties.get(WRITER_EPOCH, "0")))
 
 
-def covered_by(
-    properties: Mapping[str, str], current: int | None, snapshots: Mapping[int, SnapshotFacts]
-) -> Covered:
+def covered_by(properties: Mapping[str, str], current: int | None, snapshots: Mapping[int, SnapshotFacts]) -> Covered:
     """Of the current snapshot: from the nearest ancestor that says it, or from the table's properties."""
     at = current
     while at is not None:
