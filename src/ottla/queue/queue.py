@@ -237,7 +237,7 @@ class Queue:
     ) -> Consumer:
         """A consumer with this name, from its committed position; a new one from `start`.
 
-        "earliest" is the first message of the queue, "latest_part" the start of the part that is written to now, as in v_queue.
+        "earliest" is the first message of the queue; "latest_part" the start of the newest part, as in v_queue.
 
         Mode "read" leaves no trace, and cannot commit. Corruption is logged, or passed to `on_damage`,
         which may raise `damage.as_error()`: reading continues behind it in both cases.
