@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from ottla.columns.ddl import quoted
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import quoted
 
 _SIMPLE: Final = {
     "boolean": "boolean",
