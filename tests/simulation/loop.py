@@ -140,7 +140,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._sample: Counter[str] = Counter()
         self.set_task_factory(_make_task)
         asyncio.tasks._all_tasks.add = _register  # type: ignore[attr-defined]
-        self.get_debug = bool  # type: ignore[method-assign, assignment] - False; every new future asks
+        self.get_debug = bool  # type: ignore[method-assign, assignment]
+        """False; every new future asks."""
 
     def create_future(self) -> SimFuture:
         return SimFuture(loop=self)
