@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .clocks import NoCompiler
-from .processes import Cluster, Processes, Topology
+from .processes import ON_SLOW_LINKS, Cluster, Processes, Topology
 from .slow_links import SlowLinks
 from .stories import Stories
 from .story_checker import broken_promises
@@ -99,7 +99,8 @@ def test_nothing_is_lost_when_the_network_fails(
 def test_nothing_is_lost_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     with SlowLinks() as links:
         zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-transactions-{os.getpid()}"
-        with Processes(tmp_path / "cluster", zookeeper, topology=Topology(links=links)) as processes:
+        topology = Topology(links=links, settings=ON_SLOW_LINKS)
+        with Processes(tmp_path / "cluster", zookeeper, topology=topology) as processes:
             cluster = Cluster(processes, zookeeper_server)
             assert found_wrong(cluster, tmp_path, MIXED, TransactionFaults.slow_all_links) == []
 
