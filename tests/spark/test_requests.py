@@ -1,7 +1,6 @@
 """The requests of a micro-batch: each is a round trip that Spark waits for."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ class Query:
 
 
 @pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many requests of each kind were sent, and connections opened, in this process."""
     seen: Counter[str] = Counter()
     ask = Connection.ask
@@ -45,7 +44,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         return ask(self, request, **options)
 
     monkeypatch.setattr(Connection, "ask", counted)
-    yield seen
+    return seen
 
 
 def test_a_micro_batch_takes_two_requests_to_plan_and_one_fetch_for_each_partition(
