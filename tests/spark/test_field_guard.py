@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import ottla.testing
+from ottla.decoding.decoder import NewSchema
+from ottla.decoding.schemas import settle
 from ottla.schema import Registry, RegistryUnavailable, Schema
 from ottla.schema.frames import guid_bytes, id_bytes
-from ottla.spark.registry.decoding import NewSchema
 from ottla.spark.registry.new_fields import FieldGuard
-from ottla.spark.registry.schemas import settle
 
 
 @pytest.fixture(scope="module")

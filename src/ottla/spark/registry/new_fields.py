@@ -10,19 +10,19 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import BooleanType
 
 from ottla.core.errors import OttlaError
+from ottla.decoding.decoder import may_be_newer, refuse_new_fields
+from ottla.decoding.schemas import Settled, columns_in
 from ottla.registry.model import JSON
 from ottla.schema.errors import RegistryUnavailable
 from ottla.schema.frames import HEADERS, SchemaId, split
-from ottla.spark.registry.decoding import may_be_newer, refuse_new_fields
-from ottla.spark.registry.schemas import Settled, columns_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import Column
 
+    from ottla.columns.types import Struct
     from ottla.schema.registry import Registry
-    from ottla.spark.pipelines.evolution.types import Struct
 
 
 class FieldGuard:

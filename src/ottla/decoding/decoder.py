@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ottla.columns.arrow_types import arrow_schema
 from ottla.core.errors import OttlaError
+from ottla.decoding.columns import news
+from ottla.decoding.programs import program
+from ottla.decoding.schemas import Settled, columns_in
 from ottla.registry.model import AVRO
 from ottla.schema.errors import RegistryUnavailable, SchemaError
 from ottla.schema.frames import HEADERS, SchemaId, header_indexes, split
-from ottla.spark.pipelines.arrow_types import arrow_schema
-from ottla.spark.registry.columns import news
-from ottla.spark.registry.programs import program
-from ottla.spark.registry.schemas import Settled, columns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ottla.columns.types import Struct
+    from ottla.decoding.programs import Program
     from ottla.schema.registry import Registry
-    from ottla.spark.pipelines.evolution.types import Struct
-    from ottla.spark.registry.programs import Program
 
 NewFields = Literal["follow", "ignore"]
 PREFIX_BYTES: Final = 5
