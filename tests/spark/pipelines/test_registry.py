@@ -135,7 +135,7 @@ def test_a_newer_json_schema_in_the_middle_of_a_stream_adds_its_columns(
     from ottla.spark.pipelines.preparing import with_schemas
     from ottla.spark.pipelines.state_folder import StateFolder
 
-    def document(*names: str) -> JsonSchemaSerializer:
+    def document(*names: str) -> JsonSchemaSerializer[Any]:
         properties = {name: {"type": "string"} for name in names}
         return JsonSchemaSerializer(
             registry, {"type": "object", "properties": properties, "additionalProperties": False}
