@@ -1,6 +1,6 @@
 """Confluent's Java client of the registry and its Avro serializers, fetched once from Maven Central.
 
-Confluent publishes them in a repository of its own; Apache Pinot's plug-in contains them unchanged.
+Confluent publishes them in a separate repository; Apache Pinot's plug-in contains them unchanged.
 """
 
 import shutil

@@ -298,7 +298,7 @@ def test_the_sink_encodes_values(cluster: Cluster, pipelines: Pipelines, read: R
     written = [AnyDeserializer(registry)(each.value) for each in read(topic)]
     assert written == [{"id": number, "price": Decimal("1.50"), "tags": ["a"]} for number in (0, 1)]
     assert registry.latest(f"{topic}-value").schema.type == "AVRO"
-    # What was written is read by the source, and a stream writes it again, as Protobuf of a schema that is there.
+    # The source reads these rows, and a stream writes them again as Protobuf, with a registered schema.
     subject = f"{topic}-proto"
     registry.register(subject, Schema('syntax = "proto3"; message R { int64 id = 1; }', "PROTOBUF"))
     stream = cluster.reader(
