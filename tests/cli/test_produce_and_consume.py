@@ -95,7 +95,7 @@ def test_a_whole_file_can_be_one_message(command: Commands, tmp_path: Path) -> N
     assert json.loads(out)["value"] == "two\nlines\n"
 
 
-def test_a_bad_line_is_reported_with_what_was_written_and_how_to_continue(command: Commands) -> None:
+def test_a_bad_line_is_reported_with_the_number_of_written_messages_and_how_to_continue(command: Commands) -> None:
     _, said = command.run("produce", "partly", "-f", "key-value", given=b"a:1\nb:2\nbad\nc:3\n", exit_code=2)
     assert said == (
         "ottla: standard input, line 3: no key separator ':'; 2 messages were written to partly: "

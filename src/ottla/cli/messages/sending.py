@@ -72,7 +72,7 @@ class Sending:
             found = await self._client.admin.describe_configs(ConfigResource.topic(self._topic), [_LIMIT])
             return int(found[_LIMIT].value or "")
         except (ClientError, KeyError, ValueError):
-            # Describing configs needs a permission of its own.
+            # Describing configs needs another permission than writing.
             return None
 
     def _refusal(self, too_large: RecordTooLarge) -> RecordTooLarge:
