@@ -10,7 +10,7 @@ import gzip
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -65,7 +65,7 @@ class Lake:
             known = self._topics[namespace, table] = (location, topic_in(read_metadata(location), table))
         return known[1]
 
-    def _select(self, statement: str, *parameters: str) -> list[tuple[str, ...]]:
+    def _select(self, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
         if not self._database.exists():
             raise CatalogError(404, f"this broker has no tables; {_HINT}")
         # Not read-only: the journal of a writer that was killed may have to be rolled back.
