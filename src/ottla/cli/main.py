@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -61,7 +61,7 @@ class Failure(click.ClickException):
 
     exit_code = 1
 
-    def show(self, file: Any = None) -> None:  # noqa: ANN401 - click's own signature
+    def show(self, file: IO[Any] | None = None) -> None:
         from ottla.cli.tables import printable
 
         # It may quote a broker's message or a name, which must not send escape sequences to the terminal.

@@ -80,7 +80,7 @@ class State:
         self._snapshot = None
         kind, subject, number, value = change
         if kind in ("CONFIG", "MODE", "CONTEXT"):
-            self._apply_setting(kind, subject, value)
+            self._apply_setting(change)
         elif kind == "DELETE_SUBJECT" and subject is not None:
             for version in tuple(self._subjects.get(subject, {}).values()):
                 if version.version <= number:
@@ -95,7 +95,8 @@ class State:
         elif kind == "SCHEMA" and subject is not None:
             self._remove(subject, number)
 
-    def _apply_setting(self, kind: str, subject: str | None, value: Any) -> None:  # noqa: ANN401 - as of the kind
+    def _apply_setting(self, change: Change) -> None:
+        kind, subject, _, value = change
         if kind == "CONFIG":
             _put(self._configs, subject, value)
         elif kind == "MODE":

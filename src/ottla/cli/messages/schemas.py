@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
     from ottla.cli.messages.lines import Message
     from ottla.client.consumer.record import ConsumerRecord
+    from ottla.core.json_values import Json as JsonValue
+    from ottla.registry.model import Schema
     from ottla.schema.deserializer import AnyDeserializer
     from ottla.schema.frames import Headers, Part
     from ottla.schema.registry import Registry
@@ -100,7 +102,7 @@ class Encoding:
         return message
 
 
-def _given(registry: Registry, given: str) -> tuple[Any, dict[str, Any]]:
+def _given(registry: Registry, given: str) -> tuple[Schema, dict[str, Any]]:
     """A schema, and the options with which it is written."""
     from ottla.schema.frames import SchemaId
 
@@ -117,14 +119,15 @@ def _given(registry: Registry, given: str) -> tuple[Any, dict[str, Any]]:
     return latest.schema, {"use": latest.id}
 
 
-def _from_json(data: bytes) -> Any:  # noqa: ANN401
+def _from_json(data: bytes) -> JsonValue:
     try:
-        return msgspec.json.decode(data)
+        value: JsonValue = msgspec.json.decode(data)
     except msgspec.DecodeError as wrong:
         raise SchemaError(f"not JSON: {wrong}") from None
+    return value
 
 
-def _avro_values(registry: Registry, schema: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a Schema
+def _avro_values(registry: Registry, schema: Schema) -> Callable[[bytes], object]:
     from ottla.schema.avro import AvroCodec
     from ottla.schema.avro_json import avro_value
 
@@ -182,7 +185,7 @@ class Decoding:
             return data
         return Json(msgspec.json.encode(value))
 
-    async def _deserialized(self, data: bytes, part: Part, headers: Headers) -> Any:  # noqa: ANN401
+    async def _deserialized(self, data: bytes, part: Part, headers: Headers) -> object:
         from ottla.client.serializers import NotReady
         from ottla.schema.deserializer import AnyDeserializer
 

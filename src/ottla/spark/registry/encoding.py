@@ -17,12 +17,13 @@ from ottla.spark.pipelines.evolution.types import Array, Map, Struct, decimal_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ottla.schema.avro_types import AvroSchema
     from ottla.schema.registry import Registry
     from ottla.spark.pipelines.evolution.types import Type
 
 Format = Literal["avro", "json", "protobuf"]
 
-_AVRO: Final[dict[str, Any]] = {
+_AVRO: Final[dict[str, AvroSchema]] = {
     "boolean": "boolean",
     "tinyint": "int",
     "smallint": "int",
@@ -55,7 +56,7 @@ def avro_schema(columns: Struct, name: str) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def _avro_type(kind: Type, name: str) -> Any:  # noqa: ANN401 - Avro's JSON
+def _avro_type(kind: Type, name: str) -> AvroSchema:
     if isinstance(kind, Struct):
         return avro_schema(kind, name)
     if isinstance(kind, Array):

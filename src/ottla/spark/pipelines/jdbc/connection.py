@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
 
@@ -114,14 +115,14 @@ class JdbcConnection:
     def add_column(self, table: str, column: str, kind: str) -> None:
         self.execute(str(self._dialect.getAddColumnQuery(table, column, kind)))
 
-    def _spark_options(self, table: str) -> Any:  # noqa: ANN401 - Java's
+    def _spark_options(self, table: str) -> JavaObject:
         given = self._jvm.java.util.HashMap()
         for name, value in {**self._options, "dbtable": table}.items():
             given.put(name, value)
         options = self._jvm.PythonUtils.toScalaMap(given)
         return self._jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(options)
 
-    def _said(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - Java's
+    def _said(self, call: Callable[[], JavaObject]) -> JavaObject:
         """Run a call, and raise the database's message on an error."""
         from py4j.protocol import Py4JJavaError
 

@@ -168,8 +168,8 @@ class ParquetTable:
         found = self._files.read(name)
         return None if found is None else json.loads(found.data)
 
-    def _write(self, name: str, plan: dict[str, Any]) -> None:
-        self._files.replace(name, json.dumps(plan).encode())
+    def _write(self, name: str, content: object) -> None:
+        self._files.replace(name, json.dumps(content).encode())
 
 
 def _plan_name(batch: BatchId) -> str:
