@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ottla.http.iceberg.lake import Lake, topic_in
+
 from .lake_tables import table_of
 from .serving import HttpBroker
 
@@ -96,6 +98,21 @@ def test_only_referenced_snapshots_are_sent_on_request(served: HttpBroker) -> No
     referenced = served.client.get(f"{TABLES}/clicks?snapshots=refs").json()["metadata"]
     assert len(everything["snapshots"]) == 2
     assert [each["snapshot-id"] for each in referenced["snapshots"]] == [everything["current-snapshot-id"]]
+
+
+def test_a_metadata_file_that_is_replaced_while_it_is_read_is_read_again(
+    served: HttpBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = served.broker.config.data_dir
+    lake = Lake(data / "lake")
+    stale = dict.fromkeys(lake.tables("topics"), f"file://{data}/removed.metadata.json")
+    answers = [stale, lake.tables("topics"), lake.tables("topics")]
+    monkeypatch.setattr(lake, "tables", lambda _: answers.pop(0))
+
+    found = lake.load("topics", "orders")
+
+    assert found is not None
+    assert topic_in(found[1], "") == "orders"
 
 
 @pytest.mark.parametrize(

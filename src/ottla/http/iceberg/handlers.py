@@ -1,6 +1,6 @@
 """The operations of the catalog.
 
-A table is listed for those who may describe its topic, and loaded by those who may read it.
+A table is listed for users who may describe its topic, and loaded by users who may read it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from starlette.responses import Response
 
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.iceberg.errors import CatalogError, NoSuchNamespace, NoSuchTable, NoSuchView
-from ottla.http.iceberg.lake import read_metadata, topic_in, with_referenced_snapshots
+from ottla.http.iceberg.lake import topic_in, with_referenced_snapshots
+from ottla.lake.names import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +56,7 @@ class CatalogCall:
     async def visible(self, namespace: str) -> list[str]:
         """The tables that the sender may describe, in order."""
         tables = await asyncio.to_thread(self.lake.tables, namespace)
-        live = {name.replace(".", "_"): name for name in self.call.broker.topics.by_name}
+        live = {table_of(name).table: name for name in self.call.broker.topics.by_name}
         # The topics of the others are deleted, so that only the tables know their names.
         deleted = [table for table in tables if table not in live]
         topics = live | await asyncio.to_thread(self.lake.topics, namespace, deleted)
@@ -64,10 +65,10 @@ class CatalogCall:
     async def load(self, operation: AclOperation = AclOperation.READ) -> tuple[str, bytes]:
         """The metadata of the table in the path, and where it is from. An error unless the operation is allowed."""
         namespace, table = self.call.path("namespace"), self.call.path("table")
-        location = (await asyncio.to_thread(self.lake.tables, namespace)).get(table)
-        if location is None:
+        found = await asyncio.to_thread(self.lake.load, namespace, table)
+        if found is None:
             raise NoSuchTable(namespace.replace(_SEPARATOR, "."), table)
-        metadata = await asyncio.to_thread(read_metadata, location)
+        location, metadata = found
         topic = await asyncio.to_thread(topic_in, metadata, table)
         if not self.may(AclOperation.DESCRIBE, topic):
             raise NoSuchTable(namespace, table)

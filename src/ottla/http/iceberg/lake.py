@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from ottla.http.iceberg.errors import CatalogError
+from ottla.lake.names import CATALOG_NAME, TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_CATALOG: Final = "ottla"
-_TOPIC: Final = "ottla.topic"
 _TIMEOUT_S: Final = 10.0
 """How long to wait for a commit of the writer."""
 _HINT: Final = "set the topic config ottla.table.enable=true, or run: ottla lake"
@@ -48,11 +47,25 @@ class Lake:
         """The location of the metadata and the topic, by namespace and table."""
 
     def namespaces(self) -> list[str]:
-        return [name for (name,) in self._select(_NAMESPACES, _CATALOG)]
+        return [name for (name,) in self._select(_NAMESPACES, CATALOG_NAME)]
 
     def tables(self, namespace: str) -> dict[str, str]:
         """The location of the metadata by table."""
-        return dict(self._select(_TABLES, _CATALOG, namespace))
+        return dict(self._select(_TABLES, CATALOG_NAME, namespace))
+
+    def load(self, namespace: str, table: str) -> tuple[str, bytes] | None:
+        """The location and the content of the metadata; None if there is no such table."""
+        for is_last in (False, False, True):
+            location = self.tables(namespace).get(table)
+            if location is None:
+                return None
+            try:
+                return location, read_metadata(location)
+            except CatalogError:
+                # Old files are removed after a few commits, which may have come between.
+                if is_last or location == self.tables(namespace).get(table):
+                    raise
+        raise AssertionError
 
     def topics(self, namespace: str, tables: Iterable[str]) -> dict[str, str]:
         """The topic by table, from the properties of tables."""
@@ -100,7 +113,7 @@ def _read(location: str) -> bytes:
 
 def topic_in(metadata: bytes, table: str) -> str:
     """The topic of a table; the table's name if it was not written by us."""
-    return _PROPERTIES.decode(metadata).properties.get(_TOPIC, table)
+    return _PROPERTIES.decode(metadata).properties.get(TOPIC, table)
 
 
 def with_referenced_snapshots(metadata: bytes) -> bytes:
