@@ -192,7 +192,6 @@ class Replication:
             self.unfollow(replica)
             led = replica.led
             if led is None or known is None or known.leader_epoch != state.leader_epoch:
-                replica.step_down()
                 replica.become_leader(state, self.now_ms())
                 _logger.info("%s: became leader in epoch %d", replica.partition.at, state.leader_epoch)
             else:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ottla.cli.server.stopping import StopSignal
+from ottla.core.config_sources import DEFAULT_HTTP_PORT
 from ottla.core.errors import OttlaError
 
 if TYPE_CHECKING:
@@ -144,7 +145,9 @@ Examples:
     help="Data folder.",
 )
 @click.option("--port", type=int, default=9092, show_default=True, help="First Kafka port; 0 picks free ports.")
-@click.option("--http-port", type=int, default=8080, show_default=True, help="First HTTP port; -1 disables HTTP.")
+@click.option(
+    "--http-port", type=int, default=DEFAULT_HTTP_PORT, show_default=True, help="First HTTP port; -1 disables HTTP."
+)
 @click.option("--set", "assignments", metavar="SECTION.KEY=VALUE", multiple=True, help="Set a value for every broker.")
 def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tuple[str, ...]) -> None:
     """Run a ZooKeeper and several brokers on this machine, for development."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from ottla.columns.ddl import quoted
 from ottla.spark.pipelines.changes.record_keys import key_columns
 from ottla.spark.pipelines.changes.rules import DELETED
-from ottla.spark.pipelines.ddl import quoted
 from ottla.spark.pipelines.formats.parser import PARSED, TASK
 from ottla.spark.pipelines.known_columns import known_columns
 from ottla.spark.pipelines.letters.rules import BLOCK

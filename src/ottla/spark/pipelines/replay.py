@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.stores.addresses import is_in_store
 from ottla.spark.pipelines.writing import write_records
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from ottla.spark.pipelines.ddl import quoted
+from ottla.columns.ddl import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

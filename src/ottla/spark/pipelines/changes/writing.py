@@ -15,8 +15,8 @@ from ottla.spark.pipelines.sinks.batch import RefusedRow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ottla.columns.evolution import Evolution
     from ottla.spark.pipelines.changes.rules import ChangeRule
-    from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.stored import StoredSink
     from ottla.spark.pipelines.tables.interface import MergingTable

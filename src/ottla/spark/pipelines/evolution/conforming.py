@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, columns_of, shown
+from ottla.columns.types import Array, Map, Struct, columns_of, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from ottla.spark.pipelines.evolution.types import Field, Type
+    from ottla.columns.types import Field, Type
 
 
 def frame_columns(frame: DataFrame) -> Struct:

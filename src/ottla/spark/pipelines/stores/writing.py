@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from ottla.spark.pipelines.arrow_types import arrow_schema
-from ottla.spark.pipelines.evolution.types import Struct, columns_of
+from ottla.columns.arrow_types import arrow_schema
+from ottla.columns.types import Struct, columns_of
 from ottla.spark.pipelines.tables.staging import NULL_PARTITION, StagedFile, partition_of, staging_name
 
 if TYPE_CHECKING:
