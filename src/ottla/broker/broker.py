@@ -20,6 +20,7 @@ from ottla.broker.topic_defaults import topic_defaults
 from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE, Topics
 from ottla.broker.topology import Alone
+from ottla.broker.upkeep.disk_space import DiskSpace
 from ottla.broker.upkeep.flusher import Flusher
 from ottla.broker.upkeep.maintenance import Maintenance
 from ottla.core.clock import SteadyClock, SystemClock
@@ -91,6 +92,8 @@ class Broker:
         with ExitStack() as undoing:
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
+            self.disk_space = DiskSpace(self.data_dir.path)
+            self.data_dir.on_refused_write(self.disk_space.refused)
             self.flusher = Flusher(lambda: self.topics.open_partitions())  # noqa: PLW0108 - topics follow
             self.topics = Topics(self.data_dir, self.catalog, self._config_for, self.flusher.durable)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
@@ -316,6 +319,7 @@ class Broker:
         await self.security.stop()
         if self.has_had_transactions:
             await self.transactions.stop()
+        self.disk_space.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
         if self.tracing is not None:
