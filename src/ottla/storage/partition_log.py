@@ -272,7 +272,7 @@ class PartitionLog:
     def raise_start(self, offset: int) -> None:
         """Raise the log start offset: records below it are no longer served.
 
-        It survives a crash once the record at `offset` is synced and `DataDir.checkpoint` has been called.
+        It survives a crash once the record at `offset` is synced and `FolderCheckpoints.write` has been called.
         """
         if not self.start_offset <= offset <= self.next_offset:
             raise OffsetOutOfRange(f"offset {offset} is out of range {self.start_offset}..{self.next_offset}")
