@@ -20,6 +20,7 @@ from ottla.broker.security.security import Security
 from ottla.broker.topic_defaults import topic_defaults
 from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE, Topics
+from ottla.broker.upkeep.disk_space import DiskSpace
 from ottla.broker.upkeep.flusher import Flusher
 from ottla.broker.upkeep.maintenance import Maintenance
 from ottla.core.clock import SteadyClock, SystemClock
@@ -79,6 +80,8 @@ class Broker:
             opened = (open_member if is_member else open_alone)(self, self._sealer, undoing)
             self._use(opened)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
+            self.disk_space = DiskSpace(self.data_dir.path)
+            self.data_dir.on_refused_write(self.disk_space.refused)
             self._load_topics(is_new_catalog=opened.is_new_catalog)
             self.security = Security(self)
             undoing.callback(self.security.close)
@@ -280,6 +283,7 @@ class Broker:
         await self.security.stop()
         if self.has_had_transactions:
             await self.transactions.stop()
+        self.disk_space.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
         if self.tracing is not None:

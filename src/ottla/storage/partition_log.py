@@ -237,6 +237,7 @@ class PartitionLog:
 
     def refuse_append(self, refused: OSError) -> None:
         """Handle a failed write: raises StorageError. Unless the disk is full, the log goes offline."""
+        self.files.on_refused_write(refused)
         if refused.errno not in PASSING_ERRORS:
             self.go_offline(f"write failed: {refused.strerror or refused}")
         try:

@@ -58,6 +58,7 @@ class Sender:
         self.topics: dict[str, TopicBuffers] = self.accumulator.topics
         self.failures = UnseenFailures()
         self.has_full_batch = False
+        self._with_storage_errors: set[PartitionQueue] = set()
         """Whether a full batch is waiting, so that the event loop should run."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -222,6 +223,13 @@ class Sender:
     def rest(self, queue: PartitionQueue) -> None:
         """Back off after a failure, longer each time."""
         queue.failed(monotonic() + self.router.backoff.delay_s(queue.failures + 1))
+
+    def tell_storage_error(self, queue: PartitionQueue, error: ClientError) -> None:
+        """Log the error once per partition: retries may go on for minutes."""
+        if queue not in self._with_storage_errors:
+            self._with_storage_errors.add(queue)
+            limit_s = self.config.delivery_timeout_ms / 1000
+            _log.warning("%s: the broker cannot write (%s); retrying for up to %.0f s", queue, error, limit_s)
 
     def _view_changed(self) -> None:
         for name, buffers in self.topics.items():

@@ -104,6 +104,10 @@ class DataDir:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def on_refused_write(self, call: Callable[[OSError], None]) -> None:
+        """Call this with the error of each failed append."""
+        self._files.on_refused_write = call
+
     def partitions(self) -> Iterator[tuple[TopicPartition, TopicId | None]]:
         """The partitions with a folder, and their stored topic ids."""
         for folder in sorted(self.path.iterdir()):
