@@ -137,6 +137,6 @@ def test_a_queue_is_encrypted_from_the_command_line(cli: Cli, tmp_path: Path) ->
     cli("queue", "push", "q", "jobs", MARKER, "--keys", "keys")
 
     assert not [p for p in (tmp_path / "q").rglob("*") if p.is_file() and MARKER.encode() in p.read_bytes()]
-    assert "pass its keys" in cli.refuses("queue", "pop", "q", "jobs", "--earliest", exit_code=1)
-    assert MARKER in cli("queue", "pop", "q", "jobs", "--earliest", "--keys", "keys").stdout
+    assert "pass its keys" in cli.refuses("queue", "pop", "q", "jobs", exit_code=1)
+    assert MARKER in cli("queue", "pop", "q", "jobs", "--keys", "keys").stdout
     assert "intact" in cli("queue", "verify", "q", "--keys", "keys").stdout

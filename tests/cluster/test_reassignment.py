@@ -71,6 +71,21 @@ def test_a_cancelled_reassignment_restores_the_original_replicas(target: list[in
     assert back.leader in (1, 2, 3)
 
 
+@given(targets, targets)
+def test_removing_a_replica_begins_a_new_leader_epoch(first: list[int], second: list[int]) -> None:
+    """Fetches that the removed replica sent before do not count if it is added again, with an empty log."""
+    moving = begin(partition((1, 2, 3)), first, ALL)
+    redirected = begin(moving, second, ALL)
+    done = advance(_in_sync(redirected, *redirected.replicas), ALL)
+    steps = [(moving, redirected), (redirected, done)]
+    if moving.is_reassigning:
+        steps.append((moving, cancel(moving, ALL)))
+
+    for before, after in steps:
+        has_removed = not set(before.replicas) <= set(after.replicas)
+        assert not has_removed or after.leader_epoch > before.leader_epoch
+
+
 def test_cancelling_without_a_reassignment_is_refused() -> None:
     with pytest.raises(NoReassignmentInProgress):
         cancel(partition(), ALL)

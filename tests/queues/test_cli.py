@@ -37,7 +37,7 @@ def test_messages_are_pushed_popped_and_listed(tmp_path: Path) -> None:
     run("push", tmp_path, "jobs", told=b"three\r\n\xff\n")
     assert run("list", tmp_path).stdout == "QUEUE  MESSAGES  PARTS\njobs          4      2\n"
     assert json.loads(run("list", tmp_path, "-o", "json").stdout) == [{"queue": "jobs", "messages": 4, "parts": 2}]
-    assert run("pop", tmp_path, "jobs", "--earliest").stdout == "one\n"
+    assert run("pop", tmp_path, "jobs").stdout == "one\n"
     assert run("pop", tmp_path, "jobs", "--no-commit").stdout == "two\n"
     assert run("info", tmp_path, "jobs").stdout == (
         "PART  MESSAGES  BYTES  IS NEWEST\n"
@@ -57,7 +57,16 @@ def test_messages_are_pushed_popped_and_listed(tmp_path: Path) -> None:
     }
     assert run("pop", tmp_path, "jobs", "--all").stdout_bytes == b"two\nthree\n\xff\n"
     assert run("pop", tmp_path, "jobs", "--max", "5").stdout == ""
-    assert run("tail", tmp_path, "jobs", "--earliest", "--max", "3").stdout == "one\ntwo\nthree\n"
+    assert run("tail", tmp_path, "jobs", "--from", "earliest", "--max", "3").stdout == "one\ntwo\nthree\n"
+
+
+def test_a_new_consumer_may_start_with_the_latest_part(tmp_path: Path) -> None:
+    for message in ("old", "new"):
+        run("push", tmp_path, "jobs", message)
+    assert run("pop", tmp_path, "jobs", "-c", "late", "--from", "latest-part", "--all").stdout == "new\n"
+    assert run("pop", tmp_path, "jobs", "-c", "late", "--from", "latest-part").stdout == ""
+    refused = run("pop", tmp_path, "jobs", "--from", "now")
+    assert (refused.exit_code, refused.stdout) == (2, "")
 
 
 def test_corruption_is_found_and_repaired_where_possible(tmp_path: Path) -> None:
@@ -174,4 +183,4 @@ def test_an_encrypted_queue_is_copied_to_a_topic_and_back(ottla: EphemeralBroker
     exported = run("export", tmp_path, "jobs", "topic", *there)
     assert exported.exit_code == 0, exported.stderr
     assert run("import", tmp_path, "copy", "topic", *there).exit_code == 0
-    assert run("pop", tmp_path, "copy", "--earliest", "--keys", keys).stdout == "one\n"
+    assert run("pop", tmp_path, "copy", "--keys", keys).stdout == "one\n"

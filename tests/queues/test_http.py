@@ -75,6 +75,19 @@ def test_messages_are_redelivered_until_committed(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_a_new_consumer_starts_at_the_earliest_message(tmp_path: Path) -> None:
+    for message in ("old", "new"):
+        with Queue(tmp_path, "events") as queue:
+            queue.push(message)
+
+    async def scene(http: httpx.AsyncClient) -> None:
+        assert values(await http.get(MESSAGES, params={"max_messages": 5})) == ["old", "new"]
+        late = MESSAGES.replace("app", "late")
+        assert values(await http.get(late, params={"start": "latest_part", "max_messages": 5})) == ["new"]
+
+    play(tmp_path, scene)
+
+
 def test_a_commit_may_name_its_message(tmp_path: Path) -> None:
     async def scene(http: httpx.AsyncClient) -> None:
         await http.post(API, json={"name": "events"})

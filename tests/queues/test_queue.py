@@ -101,15 +101,19 @@ def test_moving_to_the_next_part_commits_nothing(tmp_path: Path) -> None:
             assert bodies(consumer) == [b"1", b"2", b"3"]
 
 
-def test_a_new_consumer_starts_at_the_newest_part_unless_earliest(tmp_path: Path) -> None:
+def test_a_new_consumer_starts_at_the_earliest_message_unless_it_asks_for_the_latest_part(tmp_path: Path) -> None:
     for message in (b"old", b"new"):
         with Queue(tmp_path, "q") as queue:
             queue.push(message)
-    with Queue(tmp_path, "q", "read") as queue:
-        with queue.consumer("late") as consumer:
-            assert bodies(consumer) == [b"new"]
-        with queue.consumer("early", "earliest") as consumer:
+    with Queue(tmp_path, "q") as queue:
+        with queue.consumer("worker") as consumer:
+            assert consumer.lag == 2
             assert bodies(consumer) == [b"old", b"new"]
+        with queue.reader() as reader:
+            assert bodies(reader) == [b"old", b"new"]
+        queue.push(b"newest")
+        with queue.consumer("late", "latest_part") as consumer:
+            assert bodies(consumer) == [b"newest"]
 
 
 def test_a_part_ends_when_it_is_large_or_old(tmp_path: Path) -> None:

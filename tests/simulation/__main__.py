@@ -129,7 +129,7 @@ def _many(options: argparse.Namespace) -> int:
 
     outcomes: list[Outcome] = []
     bad = 0
-    for planned, outcome in run_all(plans(), options.jobs):
+    for planned, outcome in run_all(plans(), options.jobs, is_traced=options.traces):
         problems = [outcome] if isinstance(outcome, str) else outcome.violations
         if not isinstance(outcome, str):
             outcomes.append(outcome)

@@ -7,6 +7,7 @@ import random
 import sys
 import time
 from concurrent import futures
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -118,7 +119,8 @@ def _number_what_is_kept_in_sets() -> None:
     from ottla.net.connection import Connection
 
     ByteWait.__hash__ = lambda wait: hash(wait._future)  # type: ignore[attr-defined, method-assign]
-    TopicPartition.__hash__ = lambda at: hash((crc32(at.topic.encode()), at.partition))  # type: ignore[attr-defined, method-assign]
+    checksum = cache(lambda topic: crc32(topic.encode()))
+    TopicPartition.__hash__ = lambda at: hash((checksum(at.topic), at.partition))  # type: ignore[attr-defined, method-assign]
     # A struct's hash includes the address of its class.
     TopicId.__hash__ = lambda topic: hash(topic.value)  # type: ignore[attr-defined, method-assign]
     Partition.__hash__ = lambda partition: hash(partition.at)  # type: ignore[attr-defined, method-assign]

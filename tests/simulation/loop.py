@@ -10,9 +10,10 @@ from collections import Counter
 from contextvars import copy_context
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from .blocking import Worker
-from .parties import PARTY, current_party, party_of
+from .parties import PARTY, party_of
 
 if TYPE_CHECKING:
     import random
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from .network import Network
+    from .parties import Party
 
 _TICK_S: Final = 2e-6
 """The virtual duration of a callback, so that time always advances."""
@@ -86,14 +88,25 @@ class SimFuture(asyncio.Future[Any]):
 
 
 class SimTask(asyncio.Task[Any]):
-    def __init__(self, *what: Any, **options: Any) -> None:
-        self._number = next(_numbers)
-        context = options.get("context")
-        self.party = current_party() if context is None else party_of(context)
-        super().__init__(*what, **options)
+    """Numbered when it registers itself."""
+
+    _number: int
 
     def __hash__(self) -> int:
         return self._number
+
+
+def _make_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> SimTask:
+    return SimTask(coroutine, loop=loop, **options)
+
+
+_tasks: list[tuple[Party | None, ref[SimTask]]] = []
+"""By the party that created it: a WeakSet, which asyncio uses, takes much longer."""
+
+
+def _register(task: SimTask) -> None:
+    task._number = next(_numbers)
+    _tasks.append((PARTY.get(), ref(task)))
 
 
 class Stuck(Exception):  # noqa: N818
@@ -108,6 +121,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def __init__(self, chance: random.Random, network: Network) -> None:
         super().__init__()
         self.now_s = 1000.0
+        self.is_traced = True
         self.trace = 0
         """A checksum of what happened and when: the same for two runs of one seed."""
         self.dump: Any = None
@@ -124,7 +138,10 @@ class SimLoop(asyncio.BaseEventLoop):
         self._callbacks = 0
         self._in_second = 0
         self._sample: Counter[str] = Counter()
-        self.set_task_factory(lambda loop, coroutine, **options: SimTask(coroutine, loop=loop, **options))
+        self.set_task_factory(_make_task)
+        asyncio.tasks._all_tasks.add = _register  # type: ignore[attr-defined]
+        self.get_debug = bool  # type: ignore[method-assign, assignment]
+        """False; every new future asks."""
 
     def create_future(self) -> SimFuture:
         return SimFuture(loop=self)
@@ -133,6 +150,8 @@ class SimLoop(asyncio.BaseEventLoop):
         return self.now_s
 
     def note(self, *what: object) -> None:
+        if not self.is_traced:
+            return
         line = f"{self.now_s:.6f} {what}"
         self.trace = zlib.crc32(line.encode(), self.trace)
         if self.dump is not None:
@@ -143,35 +162,38 @@ class SimLoop(asyncio.BaseEventLoop):
         while not self._stopping:  # type: ignore[attr-defined]
             if not ready or (timers and timers[0][0] <= self.now_s):
                 self._take_due(ready)
-            for _ in range(len(ready)):
-                handle = ready.popleft()
-                if not handle.is_cancelled:
-                    self._run(handle)
+            self._run_ready(ready)
             if self._in_second > _MOST_CALLBACKS_PER_S or self.now_s >= self._next_second:
                 self._look_for_circles()
 
-    def _run(self, handle: SimHandle) -> None:
-        context = handle.context
-        party = context.get(PARTY)
-        if party is not None:
-            if party.is_dead:
-                self.graveyard.append(handle)
-                return
-            if party.is_paused:
-                party.held.append(handle)
-                return
-        self.now_s += _TICK_S
-        self._in_second += 1
+    def _run_ready(self, ready: Any) -> None:
+        """One frame for all that is ready: this is the simulator's innermost loop."""
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle.is_cancelled:
+                continue
+            context = handle.context
+            party = context.get(PARTY)
+            if party is not None and (party.is_dead or party.is_paused):
+                (self.graveyard if party.is_dead else party.held).append(handle)
+                continue
+            self.now_s += _TICK_S
+            self._in_second += 1
+            if self._in_second > _MOST_CALLBACKS_PER_S - _SAMPLE or self.dump is not None:
+                self._look_at(handle)
+            try:
+                context.run(handle.callback, *handle.args)
+            except (SystemExit, KeyboardInterrupt, Stuck):
+                raise
+            except BaseException as failed:  # noqa: BLE001 - as `asyncio.Handle` does it
+                self.call_exception_handler({"message": f"failed: {_name(handle)}", "exception": failed})
+
+    def _look_at(self, handle: SimHandle) -> None:
+        name = _name(handle)
         if self._in_second > _MOST_CALLBACKS_PER_S - _SAMPLE:
-            self._sample[_name(handle)] += 1
+            self._sample[name] += 1
         if self.dump is not None:
-            print(f"{self.now_s:.6f} {_name(handle)}", file=self.dump)
-        try:
-            context.run(handle.callback, *handle.args)
-        except (SystemExit, KeyboardInterrupt, Stuck):
-            raise
-        except BaseException as failed:  # noqa: BLE001 - as `asyncio.Handle` does it
-            self.call_exception_handler({"message": f"failed: {_name(handle)}", "exception": failed})
+            print(f"{self.now_s:.6f} {name}", file=self.dump)
 
     def _take_due(self, ready: Any) -> None:
         """Due timers; if nothing is ready, the clock jumps to the next one."""
@@ -189,10 +211,11 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _who_waits(self) -> list[str]:
         """Waiting tasks that do not belong to nodes."""
+        found = [task() for party, task in _tasks if not str(party).startswith("node")]
         return [
             f"{task.get_name()} {task.get_coro().__qualname__} at {_place(task)}"  # type: ignore[union-attr]
-            for task in asyncio.all_tasks(self)
-            if not str(getattr(task, "party", "")).startswith("node")
+            for task in found
+            if task is not None and not task.done()
         ][:8]
 
     def _look_for_circles(self) -> None:

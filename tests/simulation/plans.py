@@ -73,16 +73,16 @@ def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:
     profile = profile or drawn
     # Each history prefers different faults.
     weights = {kind: weight * chance.choice((0.2, 1, 1, 3)) for kind, weight in (PROFILES | UNSAFE)[profile].items()}
-    pace_s = chance.choice((0.03, 0.06, 0.12))
+    pace_s = chance.choice((0.03, 0.05, 0.08))
     at_s = 1.0
     events = []
     for _ in range(count):
         at_s += chance.expovariate(1 / pace_s)
         [kind] = chance.choices(list(weights), list(weights.values()))
         if kind == "breathe":
-            at_s += chance.uniform(0.2, 1.6)
+            at_s += chance.uniform(0.2, 1.0)
         events.append(Event(at_s, kind, chance.getrandbits(32)))
-    nodes = chance.choice((3, 3, 3, 4, 5, 7))
+    nodes = chance.choice((3, 3, 3, 3, 4, 4, 5, 5, 7))
     return Plan(seed, profile, nodes, chance.choice(("ack", "ack", "os", "interval")), tuple(events))
 
 

@@ -28,8 +28,8 @@ _MOST_CPU_S: Final = 60
 """What takes longer never ends."""
 
 
-def run_history(plan: Plan, *, shows_log: bool = False, dump: Path | None = None) -> Outcome:
-    """Run in this process, which cannot be used afterwards."""
+def run_history(plan: Plan, *, shows_log: bool = False, dump: Path | None = None, is_traced: bool = True) -> Outcome:
+    """Run in this process, which cannot be used afterwards. Without a trace, its checksum is 0."""
     from . import disk
     from .history import HistoryRun
 
@@ -41,6 +41,7 @@ def run_history(plan: Plan, *, shows_log: bool = False, dump: Path | None = None
     try:
         disk.install(root)
         history = HistoryRun(plan, root)
+        history.loop.is_traced = is_traced
         if dump is not None:
             history.loop.dump = dump.open("w", buffering=1)
         shown.setFormatter(_Formatter(history.loop))
@@ -69,14 +70,14 @@ class _Formatter(logging.Formatter):
 class Child:
     """A fork that runs one history, and reports the result through a pipe."""
 
-    def __init__(self, plan: Plan, dump: Path | None = None) -> None:
+    def __init__(self, plan: Plan, dump: Path | None = None, *, is_traced: bool = True) -> None:
         self.plan = plan
         self.pipe, writer = os.pipe()
         self._parts: list[bytes] = []
         self._id = os.fork()
         if self._id == 0:
             try:
-                _tell(plan, dump, writer)
+                _tell(plan, dump, writer, is_traced=is_traced)
             finally:
                 os._exit(0)
         os.close(writer)
@@ -97,10 +98,10 @@ class Child:
         os.kill(self._id, signal.SIGKILL)
 
 
-def _tell(plan: Plan, dump: Path | None, writer: int) -> None:
+def _tell(plan: Plan, dump: Path | None, writer: int, *, is_traced: bool) -> None:
     outcome: Outcome | str
     try:
-        outcome = run_history(plan, dump=dump)
+        outcome = run_history(plan, dump=dump, is_traced=is_traced)
     except BaseException:  # noqa: BLE001 - told to the parent
         outcome = traceback.format_exc()
     with os.fdopen(writer, "wb") as pipe:
@@ -114,13 +115,13 @@ def in_a_fork(plan: Plan, dump: Path | None = None) -> Outcome | str:
     return child.outcome()
 
 
-def run_all(plans: Iterator[Plan], jobs: int) -> Iterator[tuple[Plan, Outcome | str]]:
+def run_all(plans: Iterator[Plan], jobs: int, *, is_traced: bool) -> Iterator[tuple[Plan, Outcome | str]]:
     """This many at a time, in the order in which they end."""
     children: dict[int, Child] = {}
     try:
         while True:
             while len(children) < jobs and (plan := next(plans, None)) is not None:
-                child = Child(plan)
+                child = Child(plan, is_traced=is_traced)
                 children[child.pipe] = child
             if not children:
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.wire.declare import NO_UUID
 
@@ -14,11 +14,12 @@ _NAMELESS_SINCE: Final = 12
 """The first version with topic ids and optional names."""
 
 
-def topic_name(broker: Broker, item: Any) -> str | None:  # noqa: ANN401 - a part of a request, with a name or an id
-    """The name of a topic given by name or id; None without a name, or for an unknown id."""
-    if getattr(item, "topic_id", NO_UUID) == NO_UUID:
+def topic_name(broker: Broker, item: object) -> str | None:
+    """The name of a topic that part of a request gives by name or id; None without a name, or for an unknown id."""
+    topic_id = getattr(item, "topic_id", NO_UUID)
+    if topic_id == NO_UUID:
         return getattr(item, "name", None) or getattr(item, "topic", None) or None
-    state = broker.topics.by_id.get(item.topic_id)
+    state = broker.topics.by_id.get(topic_id)
     return None if state is None else state.name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -55,13 +55,18 @@ COMMANDS: Final = {
     "user": Command("ottla.cli.security.user", "List and change users with passwords."),
 }
 
+_PLURALS: Final = {
+    f"{name}s": name for name in ("acl", "group", "pipeline", "queue", "quota", "role", "schema", "token")
+}
+_PLURALS.update({f"{name}s": name for name in ("topic", "transaction", "user")})
+
 
 class Failure(click.ClickException):
     """An error that its message explains: no traceback."""
 
     exit_code = 1
 
-    def show(self, file: Any = None) -> None:  # noqa: ANN401 - click's own signature
+    def show(self, file: IO[Any] | None = None) -> None:
         from ottla.cli.tables import printable
 
         # It may quote a broker's message or a name, which must not send escape sequences to the terminal.
@@ -78,6 +83,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        cmd_name = _PLURALS.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         with without_garbage_collection():

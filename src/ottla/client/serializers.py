@@ -39,7 +39,7 @@ class RecordSerializer(Protocol):
 
 @runtime_checkable
 class RecordDeserializer(Protocol):
-    def deserialize(self, data: bytes, part: Part, headers: tuple[tuple[str, bytes | None], ...]) -> Any:  # noqa: ANN401
+    def deserialize(self, data: bytes, part: Part, headers: tuple[tuple[str, bytes | None], ...]) -> object:
         """The value; raises NotReady if that needs waiting."""
 
 

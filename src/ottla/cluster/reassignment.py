@@ -4,6 +4,9 @@ During a reassignment, the new replicas exist beside the old ones. The old ones 
 in the ISR, as in Kafka. An in-sync replica that a later target does not contain also stays until then: it may have
 records that no other replica has. It is both `adding` and `removing`, since it is in neither the original nor the final
 replicas.
+
+Removing a replica begins a new leader epoch, as in Kafka: the broker deletes its log, and if it is added again, a fetch
+that it sent before must not count as progress of its new, empty log.
 """
 
 from __future__ import annotations
@@ -27,12 +30,13 @@ def begin(state: PartitionState, target: Sequence[int], brokers: Mapping[int, Br
     added = tuple(node for node in target if node not in held)
     removed = tuple(node for node in held if node not in target)
     given_up = tuple(node for node in state.adding if node not in target and node in state.isr)
-    return replace(
+    redirected = replace(
         state,
         replicas=(*target, *removed, *given_up),
         adding=(*added, *given_up),
         removing=(*removed, *given_up),
     )
+    return _fenced(state, redirected)
 
 
 def cancel(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> PartitionState:
@@ -47,7 +51,7 @@ def cancel(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> Partitio
             f"unclean leader election: the ISR {_listed(state.isr)} has no available replica among {_listed(held)}. "
             f"Wait until one of them is in sync, or reassign the partition to {_listed(held)}."
         )
-    return settle(replace(state, replicas=held, adding=(), removing=(), isr=kept), brokers)
+    return _fenced(state, settle(replace(state, replicas=held, adding=(), removing=(), isr=kept), brokers))
 
 
 def advance(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> PartitionState:
@@ -56,7 +60,14 @@ def advance(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> Partiti
     if not state.is_reassigning or not set(target) <= set(state.isr):
         return state
     ended = replace(state, replicas=target, adding=(), removing=(), isr=_only(state.isr, target))
-    return settle(ended, brokers) if in_sync_there(ended, brokers) else state
+    return _fenced(state, settle(ended, brokers)) if in_sync_there(ended, brokers) else state
+
+
+def _fenced(before: PartitionState, after: PartitionState) -> PartitionState:
+    """In a new leader epoch if a replica was removed."""
+    if after.leader_epoch > before.leader_epoch or set(before.replicas) <= set(after.replicas):
+        return after
+    return replace(after, leader_epoch=before.leader_epoch + 1)
 
 
 def _only(isr: Sequence[int], replicas: Sequence[int]) -> tuple[int, ...]:

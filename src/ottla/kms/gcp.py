@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
 from ottla.records.checksum import crc32c
 
 if TYPE_CHECKING:
+    from google.cloud.kms import DecryptResponse, EncryptResponse, KeyManagementServiceClient
+
     from ottla.core.keys import EncryptionConfig
 
 _SCHEME: Final = "gcp-kms:"
@@ -21,7 +23,7 @@ _TIMEOUT_S: Final = 10.0
 class GcpKms:
     """A wrapped key includes the name of its KMS key, which the SDK needs to unwrap it."""
 
-    def __init__(self, config: EncryptionConfig, client: Any = None) -> None:  # noqa: ANN401 - the SDK is optional
+    def __init__(self, config: EncryptionConfig, client: KeyManagementServiceClient | None = None) -> None:
         try:
             from google.api_core.exceptions import GoogleAPICallError, RetryError
             from google.auth.exceptions import GoogleAuthError
@@ -33,7 +35,7 @@ class GcpKms:
         self._key = config.wrapping_key
         self._failures = (GoogleAPICallError, RetryError, GoogleAuthError)
         try:
-            self._client: Any = client or kms.KeyManagementServiceClient()
+            self._client = client or kms.KeyManagementServiceClient()
         except GoogleAuthError as failed:
             raise ConfigError(f"Google Cloud KMS cannot be used: {failed}") from None
 
@@ -60,7 +62,7 @@ class GcpKms:
             raise ConfigError("Google Cloud KMS: the key was corrupted on its way; try again")
         return plaintext
 
-    def _ask(self, verb: str, **given: object) -> Any:  # noqa: ANN401 - a message of the SDK
+    def _ask(self, verb: str, **given: object) -> EncryptResponse | DecryptResponse:
         request = {**given, "additional_authenticated_data": _PURPOSE}
         request["additional_authenticated_data_crc32c"] = crc32c(_PURPOSE)
         try:

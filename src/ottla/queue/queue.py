@@ -230,12 +230,14 @@ class Queue:
     def consumer(
         self,
         name: str,
-        start: Start = "latest_part",
+        start: Start = "earliest",
         mode: Mode = "read_write",
         *,
         on_damage: OnDamage = log_damage,
     ) -> Consumer:
-        """A consumer with this name, from its committed position; a new one from the newest or the oldest part.
+        """A consumer with this name, from its committed position; a new one from `start`.
+
+        "earliest" is the first message of the queue; "latest_part" the start of the newest part, as in v_queue.
 
         Mode "read" leaves no trace, and cannot commit. Corruption is logged, or passed to `on_damage`,
         which may raise `damage.as_error()`: reading continues behind it in both cases.
@@ -245,7 +247,7 @@ class Queue:
         options = ConsumerOptions(start, mode, self._is_durable, on_damage)
         return Consumer(self.folder, name, options)
 
-    def reader(self, start: Start = "latest_part", *, on_damage: OnDamage = log_damage) -> Consumer:
+    def reader(self, start: Start = "earliest", *, on_damage: OnDamage = log_damage) -> Consumer:
         """Read without a name: no position is stored, and nothing can be committed."""
         if self._is_closed:
             raise NotReady(f"queue {self.name} is closed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from ottla.registry.errors import Refusal
 from ottla.registry.model import RULE_KINDS, Json, Reference
@@ -132,7 +132,7 @@ def _object(given: object, what: str) -> Json:
     return given
 
 
-def _strings(given: Any, what: str) -> list[str]:  # noqa: ANN401 - any JSON
+def _strings(given: object, what: str) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
         raise Refusal(422, f"{what} must be an array of strings")
     return given

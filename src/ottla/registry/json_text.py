@@ -6,9 +6,12 @@ import json
 import math
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from ottla.registry.errors import InvalidSchema
+
+if TYPE_CHECKING:
+    from ottla.core.json_values import Json
 
 
 class Exact(float):
@@ -37,26 +40,27 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _refused(text: str) -> Any:  # noqa: ANN401 - never returns
+def _refused(text: str) -> NoReturn:
     raise InvalidSchema(f"{text} is not valid JSON")
 
 
-def parse_json(text: str) -> Any:  # noqa: ANN401 - any JSON
+def parse_json(text: str) -> Json:
     """Parse a JSON document; keeps the order of keys."""
     try:
-        return json.loads(text, parse_float=Exact, parse_int=_whole, parse_constant=_refused)
+        parsed: Json = json.loads(text, parse_float=Exact, parse_int=_whole, parse_constant=_refused)
     except (ValueError, RecursionError) as wrong:
         raise InvalidSchema(
             f"not valid JSON: {wrong}" if isinstance(wrong, ValueError) else "nested too deeply"
         ) from None
+    return parsed
 
 
-def compact(value: Any, *, sort_keys: bool = False) -> str:  # noqa: ANN401 - any JSON
+def compact(value: object, *, sort_keys: bool = False) -> str:
     """JSON without white space, in the order of the keys or sorted."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=sort_keys)
 
 
-def exact_number(value: Any) -> int | Decimal | None:  # noqa: ANN401 - any JSON
+def exact_number(value: Json) -> int | Decimal | None:
     """A number in a schema, for comparisons without rounding."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

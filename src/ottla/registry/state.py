@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ottla.registry.foreign import are_same
 from ottla.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, parse_subject, prefix_of
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class State:
         self._snapshot = None
         kind, subject, number, value = change
         if kind in ("CONFIG", "MODE", "CONTEXT"):
-            self._apply_setting(kind, subject, value)
+            self._apply_setting(change)
         elif kind == "DELETE_SUBJECT" and subject is not None:
             for version in tuple(self._subjects.get(subject, {}).values()):
                 if version.version <= number:
@@ -95,7 +96,8 @@ class State:
         elif kind == "SCHEMA" and subject is not None:
             self._remove(subject, number)
 
-    def _apply_setting(self, kind: str, subject: str | None, value: Any) -> None:  # noqa: ANN401 - as of the kind
+    def _apply_setting(self, change: Change) -> None:
+        kind, subject, _, value = change
         if kind == "CONFIG":
             _put(self._configs, subject, value)
         elif kind == "MODE":
@@ -106,7 +108,7 @@ class State:
     def _register(self, version: Version) -> None:
         context = self._context(version.subject)
         others = context.by_id.get(version.id, {})
-        if any(each.schema.text != version.schema.text for each in others.values()):
+        if not all(are_same(each.schema, version.schema) for each in others.values()):
             self.duplicates += 1
             return
         context.largest_id = max(context.largest_id, version.id)

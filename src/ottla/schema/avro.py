@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from ottla.core.errors import ConfigError
 from ottla.registry.avro.parsing import parse
@@ -52,9 +52,9 @@ class AvroCodec:
         self.parsed = library.parse_schema(json.loads(canonical(parsed)))
         self._write, self._read = library.schemaless_writer, library.schemaless_reader
 
-    def encode(self, value: Any) -> bytes:  # noqa: ANN401
+    def encode(self, value: object) -> bytes:
         if self._is_bytes:
-            return bytes(value)
+            return bytes(cast("bytes", value))
         out = io.BytesIO()
         try:
             self._write(out, self.parsed, value)
@@ -62,12 +62,12 @@ class AvroCodec:
             raise SchemaError(f"the value does not fit the Avro schema {self.name}: {_reason(wrong)}") from wrong
         return out.getvalue()
 
-    def decode(self, data: bytes, reader: AvroCodec | None = None) -> Any:  # noqa: ANN401
+    def decode(self, data: bytes, reader: AvroCodec | None = None) -> object:
         if self._is_bytes:
             return data
         source = io.BytesIO(data)
         try:
-            value = self._read(source, self.parsed, None if reader is None else reader.parsed)
+            value: object = self._read(source, self.parsed, None if reader is None else reader.parsed)
         except Exception as wrong:
             raise SchemaError(f"not Avro of the schema {self.name}: {_reason(wrong)}") from wrong
         if source.tell() != len(data):
@@ -192,7 +192,7 @@ class AvroDeserializer(SchemaDeserializer[T_co], Generic[T_co]):
         if convert is None:
             return lambda data, _: codec.decode(data, reader)
 
-        def read(data: bytes, _: bytes | None) -> Any:  # noqa: ANN401
+        def read(data: bytes, _: bytes | None) -> object:
             value = codec.decode(data, reader)
             try:
                 return convert(value)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.schema.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from ottla.core.json_values import Json
+    from ottla.schema.avro_types import AvroSchema
 
 _LOGICAL: Final[dict[str, Callable[[str], Any]]] = {
     "date": dt.date.fromisoformat,
@@ -35,7 +38,7 @@ _SCALARS: Final[dict[str, Any]] = {
 }
 
 
-def avro_value(schema: Any, value: Any, named: dict[str, Any]) -> Any:  # noqa: ANN401 - Avro's JSON
+def avro_value(schema: AvroSchema, value: Json, named: Mapping[str, AvroSchema]) -> object:
     """The value to pass to fastavro for this JSON. `named` has the named types of the schema."""
     if isinstance(schema, list):
         return _branch(schema, value, named)
@@ -52,7 +55,7 @@ def avro_value(schema: Any, value: Any, named: dict[str, Any]) -> Any:  # noqa: 
     return _inside(schema, value, named)
 
 
-def _inside(schema: dict[str, Any], value: Any, named: dict[str, Any]) -> Any:  # noqa: ANN401
+def _inside(schema: dict[str, Any], value: Json, named: Mapping[str, AvroSchema]) -> object:
     kind = schema["type"]
     if kind == "array" and isinstance(value, list):
         return [avro_value(schema["items"], each, named) for each in value]
@@ -68,11 +71,11 @@ def _inside(schema: dict[str, Any], value: Any, named: dict[str, Any]) -> Any:  
     return value
 
 
-def _branch(branches: list[Any], value: Any, named: dict[str, Any]) -> Any:  # noqa: ANN401
+def _branch(branches: list[AvroSchema], value: Json, named: Mapping[str, AvroSchema]) -> object:
     """The first branch of a union that accepts the value; if there is none, fastavro reports why."""
     for each in branches:
         resolved = named.get(each, each) if isinstance(each, str) else each
-        kind = resolved if isinstance(resolved, str) else resolved["type"]
+        kind = resolved["type"] if isinstance(resolved, dict) else str(resolved)
         if not _fits(resolved, kind, value):
             continue
         try:
@@ -82,7 +85,7 @@ def _branch(branches: list[Any], value: Any, named: dict[str, Any]) -> Any:  # n
     return value
 
 
-def _fits(schema: Any, kind: Any, value: Any) -> bool:  # noqa: ANN401
+def _fits(schema: AvroSchema, kind: str, value: Json) -> bool:
     if isinstance(value, bool) or value is None:
         return bool(kind == ("boolean" if isinstance(value, bool) else "null"))
     if kind in ("array", "map", "record", "error"):

@@ -10,7 +10,7 @@ import types
 import typing
 import uuid
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
@@ -20,7 +20,7 @@ from ottla.schema.typed import is_model, is_typed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SIMPLE: Final[dict[Any, Any]] = {
+_SIMPLE: Final[dict[object, AvroSchema]] = {
     bool: "boolean",
     int: "long",
     float: "double",
@@ -39,17 +39,21 @@ _EMPTY: Final[dict[Any, Any]] = {list: [], tuple: [], set: [], frozenset: [], di
 _NONE: Final = object()
 
 
+AvroSchema: TypeAlias = str | list[Any] | dict[str, Any]
+"""The JSON of an Avro schema."""
+
+
 class AvroType:
     """`Annotated[int, AvroType("int")]`: overrides the Avro type of a field."""
 
-    def __init__(self, schema: str | dict[str, Any] | list[Any]) -> None:
+    def __init__(self, schema: AvroSchema) -> None:
         self.schema = schema
 
 
 class _Field(NamedTuple):
     name: str
-    hint: Any
-    default: Any
+    hint: object
+    default: object
     """The default value; _NONE if there is none."""
 
 
@@ -57,7 +61,7 @@ def avro_schema(kind: type[Any], namespace: str | None = None) -> dict[str, Any]
     """The record schema of a class. Field defaults become defaults in the schema, so that readers of older data can use
     them.
     """
-    found: dict[str, Any] = _Builder().record(kind)
+    found = cast("dict[str, Any]", _Builder().record(kind))
     return {"type": "record", "namespace": namespace, **found} if namespace else found
 
 
@@ -65,7 +69,7 @@ class _Builder:
     def __init__(self) -> None:
         self._named: set[type[Any]] = set()
 
-    def record(self, kind: type[Any]) -> Any:  # noqa: ANN401 - Avro's JSON
+    def record(self, kind: type[Any]) -> AvroSchema:
         if kind in self._named:
             return kind.__name__
         self._named.add(kind)
@@ -77,11 +81,11 @@ class _Builder:
         default = _json_default(field.default)
         if isinstance(kind, list) and default is not _NONE and default is not None and kind[0] == "null":
             kind = [*kind[1:], "null"]  # the default must be of the first type
-        found = {"name": field.name, "type": kind}
+        found: dict[str, Any] = {"name": field.name, "type": kind}
         return found if default is _NONE else {**found, "default": default}
 
-    def _of(self, hint: Any, where: str) -> Any:  # noqa: ANN401 - a type hint in, Avro's JSON out
-        while hasattr(hint, "__supertype__"):
+    def _of(self, hint: object, where: str) -> AvroSchema:
+        while isinstance(hint, typing.NewType):
             hint = hint.__supertype__
         origin = typing.get_origin(hint)
         if origin is Annotated:
@@ -96,13 +100,13 @@ class _Builder:
             return _symbols(where.rpartition(".")[2].title().replace("_", ""), typing.get_args(hint), where)
         return self._container(origin or hint, typing.get_args(hint), where)
 
-    def _union(self, hints: tuple[Any, ...], where: str) -> Any:  # noqa: ANN401 - Avro's JSON
+    def _union(self, hints: tuple[object, ...], where: str) -> AvroSchema:
         branches = [self._of(each, where) for each in hints]
         if "null" in branches:
             branches = ["null", *(each for each in branches if each != "null")]
         return branches
 
-    def _container(self, kind: Any, inner: tuple[Any, ...], where: str) -> Any:  # noqa: ANN401
+    def _container(self, kind: object, inner: tuple[object, ...], where: str) -> AvroSchema:
         if kind in _LISTS and inner:
             return {"type": "array", "items": self._of(inner[0], where)}
         if kind in _MAPS and inner:
@@ -112,7 +116,7 @@ class _Builder:
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return self._enum(kind, where)
         if is_typed(kind):
-            return self.record(kind)
+            return self.record(cast("type[Any]", kind))
         if kind is decimal.Decimal:
             raise SchemaError(
                 f"{where}: a decimal needs a precision: Annotated[Decimal, AvroType("
@@ -120,7 +124,7 @@ class _Builder:
             )
         raise SchemaError(f"{where}: {getattr(kind, '__name__', kind)} has no Avro type; name one with AvroType(…)")
 
-    def _enum(self, kind: type[enum.Enum], where: str) -> Any:  # noqa: ANN401 - Avro's JSON
+    def _enum(self, kind: type[enum.Enum], where: str) -> AvroSchema:
         values = [each.value for each in kind]
         if all(isinstance(each, int) for each in values):
             return "long"
@@ -137,7 +141,7 @@ def _symbols(name: str, values: tuple[Any, ...], where: str) -> dict[str, Any]:
     return {"type": "enum", "name": name, "symbols": list(values)}
 
 
-def _json_default(default: Any) -> Any:  # noqa: ANN401
+def _json_default(default: object) -> object:
     if isinstance(default, enum.Enum):
         default = default.value
     if default is _NONE or default is None or isinstance(default, bool | int | float | str):

@@ -7,10 +7,12 @@ import json
 import ssl
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
+
+import msgspec
 
 from ottla.core.errors import ConfigError, OttlaError
 from ottla.schema.errors import RegistryRefused, RegistryUnavailable
@@ -23,6 +25,7 @@ _RETRIES: Final = 3
 _RETRY_AFTER_S: Final = 0.2
 _OVERLOADED: Final = (429, 500, 502, 503, 504)
 
+T = TypeVar("T")
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
@@ -72,27 +75,28 @@ class RegistryConnection:
 
     @staticmethod
     def _context(options: Mapping[str, Any]) -> ssl.SSLContext:
+        file = options.get("ca_file")
         try:
-            context = ssl.create_default_context(cafile=options.get("ca_file"))
-            if options.get("cert_file"):
-                context.load_cert_chain(options["cert_file"], options.get("key_file"))
+            context = ssl.create_default_context(cafile=file)
+            if file := options.get("cert_file"):
+                context.load_cert_chain(file, options.get("key_file"))
         except (OSError, ssl.SSLError) as wrong:
-            raise ConfigError(f"cannot load the certificates for the schema registry: {wrong}") from None
+            raise ConfigError(f"cannot load the certificates for the schema registry from {file}: {wrong}") from None
         return context
 
-    def get(self, *path: object, **query: object) -> Any:  # noqa: ANN401 - any JSON
-        return self._ask(_Asked("GET", path, query))
+    def get(self, kind: type[T], *path: object, **query: object) -> T:
+        return self._ask(_Asked("GET", path, query), kind)
 
-    def post(self, *path: object, body: Mapping[str, object], **query: object) -> Any:  # noqa: ANN401 - any JSON
-        return self._ask(_Asked("POST", path, query, body))
+    def post(self, kind: type[T], *path: object, body: Mapping[str, object], **query: object) -> T:
+        return self._ask(_Asked("POST", path, query, body), kind)
 
-    def put(self, *path: object, body: Mapping[str, object], **query: object) -> Any:  # noqa: ANN401 - any JSON
-        return self._ask(_Asked("PUT", path, query, body))
+    def put(self, *path: object, body: Mapping[str, object], **query: object) -> None:
+        self._ask(_Asked("PUT", path, query, body), object)
 
-    def delete(self, *path: object, **query: object) -> Any:  # noqa: ANN401 - any JSON
-        return self._ask(_Asked("DELETE", path, query))
+    def delete(self, *path: object, **query: object) -> object:
+        return self._ask(_Asked("DELETE", path, query), object)
 
-    def _ask(self, asked: _Asked) -> Any:  # noqa: ANN401 - any JSON
+    def _ask(self, asked: _Asked, kind: type[T]) -> T:
         """Send a request to each URL in turn; again to all if the registry is overloaded or restarting."""
         failed: RegistryUnavailable | None = None
         for attempt in range(_RETRIES):
@@ -100,12 +104,12 @@ class RegistryConnection:
                 time.sleep(_RETRY_AFTER_S * attempt)
             for each in self._urls:
                 try:
-                    return self._ask_one(each.url, asked)
+                    return self._ask_one(each.url, asked, kind)
                 except RegistryUnavailable as unavailable:
                     failed = unavailable
         raise failed or RegistryUnavailable("no schema registry")
 
-    def _ask_one(self, base: str, asked: _Asked) -> Any:  # noqa: ANN401 - any JSON
+    def _ask_one(self, base: str, asked: _Asked, kind: type[T]) -> T:
         url = "/".join((base, *(quote(str(step), safe="") for step in asked.path)))
         given = {key: _shown(value) for key, value in asked.query.items() if value}
         content = None if asked.body is None else json.dumps(asked.body).encode()
@@ -115,13 +119,13 @@ class RegistryConnection:
         request = Request(f"{url}?{urlencode(given)}" if given else url, content, headers, method=asked.method)  # noqa: S310
         try:
             with urlopen(request, timeout=self._timeout_s, context=self._tls) as answer:  # noqa: S310 - http or https
-                return json.loads(answer.read() or b"null")
+                return msgspec.convert(json.loads(answer.read() or b"null"), kind)
         except HTTPError as refused:
             raise _refusal(refused) from None
         except (URLError, OSError) as failed:
             reason = getattr(failed, "reason", failed)
             raise RegistryUnavailable(f"cannot reach the schema registry at {base}: {reason}") from None
-        except ValueError:
+        except (ValueError, msgspec.ValidationError):
             raise OttlaError(f"{base} does not answer as a schema registry; its path may be missing") from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.registry.errors import InvalidSchema
 from ottla.registry.protobuf.parsing import parse
@@ -15,8 +15,11 @@ from ottla.schema.errors import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from google.protobuf.descriptor import FileDescriptor
+    from google.protobuf.descriptor_pool import DescriptorPool
 
-def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # noqa: ANN401 - a FileDescriptor
+
+def file_descriptor(text: str, references: Mapping[str, str]) -> FileDescriptor:
     """The descriptor, in a separate pool: another version of the file may be loaded in this process."""
     from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -31,7 +34,7 @@ def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # noqa: A
         raise SchemaError(f"the Protobuf schema cannot be loaded: {wrong}") from wrong
 
 
-def _add(pool: Any, types: Types, name: str) -> None:  # noqa: ANN401 - a pool
+def _add(pool: DescriptorPool, types: Types, name: str) -> None:
     content = base64.b64decode(serialized(types, name))
     for each in types.file.all_imports():
         if each.startswith("google/protobuf/"):
@@ -39,7 +42,7 @@ def _add(pool: Any, types: Types, name: str) -> None:  # noqa: ANN401 - a pool
     pool.AddSerializedFile(content)
 
 
-def _add_known(pool: Any, name: str) -> None:  # noqa: ANN401 - a pool
+def _add_known(pool: DescriptorPool, name: str) -> None:
     """Add a file of the protobuf package."""
     try:
         pool.FindFileByName(name)

@@ -73,7 +73,7 @@ def validator(schema: Schema, resolved: Resolved) -> Callable[[Any], None]:
     document = _document(schema)
     made: Any = validator_for(document, default=Draft7Validator)(document, registry=documents)
 
-    def validate(value: Any) -> None:  # noqa: ANN401
+    def validate(value: object) -> None:
         wrong = next(iter(made.iter_errors(value)), None)
         if wrong is not None:
             raise SchemaError(f"not valid by the JSON Schema at {wrong.json_path}: {wrong.message}")
@@ -81,11 +81,12 @@ def validator(schema: Schema, resolved: Resolved) -> Callable[[Any], None]:
     return validate
 
 
-def _document(schema: Schema) -> Any:  # noqa: ANN401 - a dictionary, or true
+def _document(schema: Schema) -> dict[str, Any] | bool:
     try:
-        return json.loads(schema.text)
+        document: dict[str, Any] | bool = json.loads(schema.text)
     except ValueError as wrong:
         raise SchemaError(f"the JSON Schema is not JSON: {wrong}") from None
+    return document
 
 
 class JsonSchemaSerializer(SchemaSerializer[T], Generic[T]):
@@ -127,7 +128,7 @@ class JsonSchemaSerializer(SchemaSerializer[T], Generic[T]):
             return lambda value: dump(to_json_values(value)), b""
         validate = validator(schema, resolved)
 
-        def encode(value: Any) -> bytes:  # noqa: ANN401
+        def encode(value: object) -> bytes:
             plain = to_json_values(value)
             validate(plain)
             return dump(plain)
@@ -167,7 +168,7 @@ class JsonSchemaDeserializer(SchemaDeserializer[T_co], Generic[T_co]):
         validate = validator(schema, resolved) if self._validates else None
         convert = self._convert
 
-        def read(data: bytes, _: bytes | None) -> Any:  # noqa: ANN401
+        def read(data: bytes, _: bytes | None) -> object:
             try:
                 value = msgspec.json.decode(data)
             except msgspec.DecodeError as wrong:

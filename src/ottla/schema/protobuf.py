@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Unpack
 
+    from google.protobuf.descriptor import Descriptor, FileDescriptor
+    from google.protobuf.message import Message
+
     from ottla.registry.schemas import Resolved
     from ottla.schema.registry import Registry
     from ottla.schema.serializer import SerializerOptions
@@ -85,7 +88,7 @@ class ProtobufSerializer(SchemaSerializer[T], Generic[T]):
             return schema
         return replace(schema, references=self._registered(self._class.DESCRIPTOR.file))
 
-    def _registered(self, file: Any) -> tuple[Reference, ...]:  # noqa: ANN401 - a FileDescriptor
+    def _registered(self, file: FileDescriptor) -> tuple[Reference, ...]:
         """Register the imports of a file, each with its name as the subject."""
         found = []
         for each in file.dependencies:
@@ -101,7 +104,7 @@ class ProtobufSerializer(SchemaSerializer[T], Generic[T]):
         kind: Any = self._class
         if kind is not None:
 
-            def encode(value: Any) -> bytes:  # noqa: ANN401
+            def encode(value: object) -> bytes:
                 if not isinstance(value, kind):
                     raise SchemaError(f"expected a {kind.DESCRIPTOR.full_name}, got {type(value).__name__}")
                 return value.SerializeToString()  # type: ignore[no-any-return]
@@ -111,7 +114,7 @@ class ProtobufSerializer(SchemaSerializer[T], Generic[T]):
 
         made = _chosen(schema, resolved, self._message)
 
-        def encode_plain(value: Any) -> bytes:  # noqa: ANN401
+        def encode_plain(value: object) -> bytes:
             try:
                 message = json_format.ParseDict(to_json_values(value), made())
             except json_format.ParseError as wrong:
@@ -142,7 +145,7 @@ class ProtobufDeserializer(SchemaDeserializer[T_co], Generic[T_co]):
         if self._class is None:
             messages = Messages(schema, resolved)
 
-        def read(data: bytes, in_header: bytes | None) -> Any:  # noqa: ANN401
+        def read(data: bytes, in_header: bytes | None) -> Message:
             if in_header is None:
                 indexes, begin = read_indexes(data)
             else:
@@ -155,7 +158,7 @@ class ProtobufDeserializer(SchemaDeserializer[T_co], Generic[T_co]):
         return read
 
 
-def parsed(kind: Any, data: bytes) -> Any:  # noqa: ANN401 - a message class and its message
+def parsed(kind: type[Message], data: bytes) -> Message:
     from google.protobuf.message import DecodeError
 
     try:
@@ -171,9 +174,11 @@ def dictionaries(schema: Schema, resolved: Resolved) -> Callable[[bytes, bytes |
 
     messages = Messages(schema, resolved)
 
-    def read(data: bytes, in_header: bytes | None) -> Any:  # noqa: ANN401
+    def read(data: bytes, in_header: bytes | None) -> dict[str, Any]:
         indexes, begin = read_indexes(data) if in_header is None else (read_indexes(in_header)[0], 0)
-        return json_format.MessageToDict(parsed(messages.at(indexes), data[begin:]), preserving_proto_field_name=True)
+        message = parsed(messages.at(indexes), data[begin:])
+        found: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+        return found
 
     return read
 
@@ -186,7 +191,7 @@ class Messages:
 
         self._file = file_descriptor(schema.text, {reference.name: text for reference, text in resolved})
 
-    def at(self, indexes: tuple[int, ...]) -> Any:  # noqa: ANN401 - a class
+    def at(self, indexes: tuple[int, ...]) -> type[Message]:
         from google.protobuf.message_factory import GetMessageClass
 
         found: Any = None
@@ -196,25 +201,27 @@ class Messages:
                 raise SchemaError(f"no message at {list(indexes)} in the Protobuf schema")
             found = among[index]
             among = list(found.nested_types)
-        return GetMessageClass(found)
+        kind: type[Message] = GetMessageClass(found)
+        return kind
 
-    def named(self, name: str | None) -> Any:  # noqa: ANN401 - a class
+    def named(self, name: str | None) -> type[Message]:
         from google.protobuf.message_factory import GetMessageClass
 
         if name is None:
             return self.at((0,))
         try:
-            return GetMessageClass(self._file.pool.FindMessageTypeByName(name))
+            kind: type[Message] = GetMessageClass(self._file.pool.FindMessageTypeByName(name))
         except KeyError:
             known = ", ".join(each.full_name for each in self._file.message_types_by_name.values())
             raise SchemaError(f"no message {name} in the Protobuf schema (it has {known})") from None
+        return kind
 
 
-def _chosen(schema: Schema, resolved: Resolved, name: str | None) -> Any:  # noqa: ANN401 - a class
+def _chosen(schema: Schema, resolved: Resolved, name: str | None) -> type[Message]:
     return Messages(schema, resolved).named(name)
 
 
-def indexes_of(descriptor: Any) -> tuple[int, ...]:  # noqa: ANN401
+def indexes_of(descriptor: Descriptor) -> tuple[int, ...]:
     """The path of a message within its file."""
     found: list[int] = []
     while descriptor.containing_type is not None:
@@ -225,7 +232,7 @@ def indexes_of(descriptor: Any) -> tuple[int, ...]:  # noqa: ANN401
     return tuple(reversed(found))
 
 
-def _text(file: Any) -> str:  # noqa: ANN401 - a FileDescriptor
+def _text(file: FileDescriptor) -> str:
     """The text as stored by a registry, so that all clients have the same schema."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 

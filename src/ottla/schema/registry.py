@@ -65,7 +65,7 @@ class Registry:
         if known is None:
             path = ("ids", wanted.number) if wanted.number is not None else ("guids", wanted.guid)
             try:
-                known = _schema(self.connection.get("schemas", *path))
+                known = _schema(self.connection.get(dict[str, Any], "schemas", *path))
             except RegistryRefused as refused:
                 raise SchemaError(f"no schema with {wanted} in the registry at {self.url}: {refused}") from None
             self._by_id[wanted] = known
@@ -84,20 +84,22 @@ class Registry:
 
     def _version(self, subject: str, number: int | Literal["latest"]) -> Registered:
         deleted = number != "latest"
-        return _registered(self.connection.get("subjects", subject, "versions", number, deleted=deleted), subject)
+        path = ("subjects", subject, "versions", number)
+        return _registered(self.connection.get(dict[str, Any], *path, deleted=deleted), subject)
 
     def subjects(self) -> list[str]:
-        return list(self.connection.get("subjects"))
+        return self.connection.get(list[str], "subjects")
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
         """Register a schema, or return its version if it is already registered."""
         known = self._registered.get((subject, schema, normalize, True))
         if known is not None:
             return known
-        made = self.connection.post("subjects", subject, "versions", body=_body(schema), normalize=normalize)
+        path, body = ("subjects", subject), _body(schema)
+        made = self.connection.post(dict[str, Any], *path, "versions", body=body, normalize=normalize)
         if not {"version", "guid", "schema"} <= made.keys():
             # Older registries return only the id.
-            made |= self.connection.post("subjects", subject, body=_body(schema), normalize=normalize)
+            made |= self.connection.post(dict[str, Any], *path, body=body, normalize=normalize)
         found = self._registered[subject, schema, normalize, True] = _registered(made, subject)
         return found
 
@@ -105,7 +107,8 @@ class Registry:
         """The version of a registered schema."""
         known = self._registered.get((subject, schema, normalize, False))
         if known is None:
-            found = self.connection.post("subjects", subject, body=_body(schema), normalize=normalize)
+            path = ("subjects", subject)
+            found = self.connection.post(dict[str, Any], *path, body=_body(schema), normalize=normalize)
             known = self._registered[subject, schema, normalize, False] = _registered(found, subject)
         return known
 

@@ -6,12 +6,13 @@ import dataclasses
 import datetime as dt
 import decimal
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self, TypeGuard
 
 _KEPT: Final = (
     bytes,
@@ -25,7 +26,21 @@ _KEPT: Final = (
 """Types that Avro supports directly."""
 
 
-def is_model(kind: object) -> bool:
+class Model(Protocol):
+    """The methods of pydantic models that are used here."""
+
+    model_fields: ClassVar[dict[str, Any]]
+
+    def model_dump(self, *, mode: str = "python", by_alias: bool) -> object: ...
+
+    @classmethod
+    def model_validate(cls, value: object) -> Self: ...
+
+    @classmethod
+    def model_json_schema(cls, *, by_alias: bool, mode: str) -> dict[str, Any]: ...
+
+
+def is_model(kind: object) -> TypeGuard[type[Model]]:
     """Whether this is a pydantic model; pydantic need not be installed."""
     return isinstance(kind, type) and hasattr(kind, "model_fields") and hasattr(kind, "model_validate")
 
@@ -37,20 +52,20 @@ def is_typed(kind: object) -> bool:
     return dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct) or is_model(kind)
 
 
-def to_plain(value: Any) -> Any:  # noqa: ANN401
+def to_plain(value: object) -> object:
     """Convert to dictionaries, lists and scalars; times, decimals and UUIDs are kept. Plain values are returned
     unchanged.
     """
     if type(value) is dict:
         return value
     if is_model(type(value)):
-        value = value.model_dump(by_alias=True)
+        value = cast("Model", value).model_dump(by_alias=True)
     return msgspec.to_builtins(value, builtin_types=_KEPT)
 
 
-def to_json_values(value: Any) -> Any:  # noqa: ANN401
+def to_json_values(value: object) -> object:
     if is_model(type(value)):
-        return value.model_dump(mode="json", by_alias=True)
+        return cast("Model", value).model_dump(mode="json", by_alias=True)
     return msgspec.to_builtins(value)
 
 
@@ -61,6 +76,5 @@ def from_plain(kind: type[Any] | None, kept: tuple[type, ...] = _KEPT) -> Callab
     if kind is None:
         return None
     if is_model(kind):
-        validate: Callable[[Any], Any] = kind.model_validate
-        return validate
+        return kind.model_validate
     return lambda value: msgspec.convert(value, kind, builtin_types=kept, str_keys=True)

@@ -89,12 +89,12 @@ def _field(struct: type[Message], name: str, default: object, version: int) -> F
     return Field(name, kind, is_nullable, default, tag.number if tag else None)
 
 
-def _resolve(annotation: Any) -> tuple[FieldType, bool, tuple[object, ...]]:  # noqa: ANN401
+def _resolve(annotation: object) -> tuple[FieldType, bool, tuple[object, ...]]:
     """Parse an annotation: wire format, nullability, and version rules."""
     rules: tuple[object, ...] = ()
     if get_origin(annotation) is Annotated:
-        rules = annotation.__metadata__
-        annotation = annotation.__origin__
+        annotation, *found = get_args(annotation)
+        rules = tuple(found)
     choices = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     is_nullable = NoneType in choices
     for rule in rules:

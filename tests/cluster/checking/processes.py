@@ -33,6 +33,8 @@ _PATIENCE_S: Final = 30.0
 _COUNT: Final = 3
 _LOOK_AGAIN_S: Final = 0.05
 SESSION_MS: Final = 2_000
+ON_SLOW_LINKS: Final = ("cluster.session_timeout_ms=6000",)
+"""The default. A ZooKeeper client drops a connection without an answer for about a third of its session minus 0.4 s."""
 
 
 class Topology(NamedTuple):

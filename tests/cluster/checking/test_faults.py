@@ -18,7 +18,7 @@ from .faults import Faults
 from .load import PlainWriter
 from .moves import FACTOR, move_redirect_and_cancel_under_kills
 from .pauses import PAUSES
-from .processes import Cluster, Processes, Topology
+from .processes import ON_SLOW_LINKS, Cluster, Processes, Topology
 from .slow_links import SlowLinks
 from .trying import Shape, found_wrong
 
@@ -134,7 +134,8 @@ def test_nothing_is_lost_when_the_disk_of_a_follower_is_full(on_small_disks: Clu
 def test_nothing_is_lost_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
     with SlowLinks() as links:
         zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-{os.getpid()}"
-        with Processes(tmp_path / "cluster", zookeeper, topology=Topology(links=links)) as processes:
+        topology = Topology(links=links, settings=ON_SLOW_LINKS)
+        with Processes(tmp_path / "cluster", zookeeper, topology=topology) as processes:
             cluster = Cluster(processes, zookeeper_server)
             assert found_wrong(cluster, tmp_path, Faults.slow_all_links) == []
 

@@ -7,7 +7,7 @@ beside the handler's results for the others.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
@@ -79,7 +79,7 @@ def filtered(  # noqa: PLR0913
     authorizer: Authorizer,
     handler: Handler,
     broker: Broker,
-    request: Any,  # noqa: ANN401 - of whatever API
+    request: Request,
     context: Context,
 ) -> NowOrLater:
     """The response for allowed entries, with errors for the others."""
@@ -106,7 +106,7 @@ def _refused(
     each: Each,
     authorizer: Authorizer,
     broker: Broker,
-    request: Any,  # noqa: ANN401 - of whatever API
+    request: Request,
     context: Context,
 ) -> InTurns[dict[int, Message]]:
     """Denied entries: their positions in the list, and their errors."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.replication.parking import ParkedAppends
 from ottla.broker.replication.roles import Follower, Leader, Offline
 from ottla.cluster.replication.following import followed_high_watermark
 from ottla.cluster.replication.leading import Leading
@@ -137,15 +138,23 @@ class Replica:
     # Changing roles
 
     def become_leader(self, state: PartitionState, now_ms: int) -> None:
+        parked = self._parked_until(state.leader_epoch)
+        self.step_down()
         self.state = state
         self.partition.leader_epoch = state.leader_epoch
         log, high_watermark = self.log, self.high_watermark
         lag_ms = self._replication.config.replica_lag_time_max_ms
         leading = Leading(state, log.next_offset, high_watermark, lag_ms=lag_ms, now_ms=now_ms)
         leading.present = self._replication.present
-        self.led = Leader(self, self._replication, leading)
+        self.led = Leader(self, self._replication, leading, parked)
         self._take(self.led)
         self.led.advance()
+
+    def _parked_until(self, leader_epoch: int) -> ParkedAppends:
+        """Appends of the previous epoch, if this broker led then, too: no other leader can have removed them."""
+        if self.led is None or leader_epoch != self.leader_epoch + 1:
+            return ParkedAppends()
+        return self.led.hand_over()
 
     def become_follower(self, state: PartitionState) -> None:
         """Become a follower, or have no role if the partition has no replica here."""

@@ -118,15 +118,20 @@ class Leader(_ReplicaRole):
 
     __slots__ = ("_deletions", "_followers_waits", "_parked", "_replication", "leading")
 
-    def __init__(self, replica: Replica, replication: Replication, leading: Leading) -> None:
+    def __init__(self, replica: Replica, replication: Replication, leading: Leading, parked: ParkedAppends) -> None:
         super().__init__(replica)
         self.leading = leading
         self._replication = replication
-        self._parked = ParkedAppends()
+        self._parked = parked
         self._deletions: ParkedAppends | None = None
         """DeleteRecords requests that wait for in-sync replicas; most partitions never have any."""
         self._followers_waits = Waiters()
         """Fetches of followers, which see records before they are committed."""
+
+    def hand_over(self) -> ParkedAppends:
+        """The waiting appends, for the same broker's next epoch."""
+        parked, self._parked = self._parked, ParkedAppends()
+        return parked
 
     def fail_parked(self) -> None:
         """Stop leading: fail the requests that wait for other replicas, and wake waiting fetches."""

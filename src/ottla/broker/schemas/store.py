@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ottla.broker.administration import NewTopic
 from ottla.broker.interfaces.fetched import fetch, records_in
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ottla.registry.changes import Planned
     from ottla.registry.records import Record
     from ottla.wire.codec import RequestFor
+    from ottla.wire.declare import Response
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -73,14 +74,17 @@ Not NOT_LEADER_OR_FOLLOWER: a leader also answers it if it lost its leadership w
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 T = TypeVar("T")
+ResponseT = TypeVar("ResponseT", bound="Response")
 
 
 class UnguardedClient(LocalClient):
     """Sends requests as the broker itself; authorization was done before."""
 
-    async def ask(self, request: RequestFor[Any], version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+    async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         context = self.context(request, version)
-        return await settled(self._broker.dispatcher.unguarded(request.API)(self._broker, request, context))
+        handler = self._broker.dispatcher.unguarded(request.API)
+        answer: ResponseT = await settled(handler(self._broker, request, context))
+        return answer
 
 
 class _Writer(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.broker.coordinators.placement import coordinator_in
 from ottla.broker.interfaces.in_process_requests import raise_refusal
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.share.state_answers import StateRequest, StateResponse, StateResult
     from ottla.client.connection import Connection
     from ottla.share.fates import Change
     from ottla.share.formats import StateKey
@@ -61,7 +62,7 @@ class StateQuestions:
     def __init__(self, broker: Broker, replication: Replication) -> None:
         self._broker = broker
         self._replication = replication
-        self._batcher = PeerBatcher[Any, Any](replication, "share-state", _ask_all)
+        self._batcher = PeerBatcher["StateRequest", "StateResponse"](replication, "share-state", _ask_all)
 
     async def close(self) -> None:
         await self._batcher.close()
@@ -75,7 +76,7 @@ class StateQuestions:
         part = reading.PartitionData(partition=key.partition, leader_epoch=leader_epoch)
         topic = reading.ReadShareGroupStateTopic(topic_id=key.topic_id, partitions=(part,))
         request = reading.ReadShareGroupStateRequest(group_id=key.group_id, topics=(topic,))
-        return await self._ask(key, request)  # type: ignore[no-any-return]  # as the request's own RESPONSE has it
+        return cast("reading.PartitionResult", await self._ask(key, request))
 
     async def write(self, key: StateKey, epochs: tuple[int, int], start: int, changes: Sequence[Change]) -> None:
         part = writing.PartitionData(
@@ -100,9 +101,9 @@ class StateQuestions:
         part = summing.PartitionData(partition=key.partition, leader_epoch=_NO_LEADER_EPOCH)
         topic = summing.ReadShareGroupStateSummaryTopic(topic_id=key.topic_id, partitions=(part,))
         request = summing.ReadShareGroupStateSummaryRequest(group_id=key.group_id, topics=(topic,))
-        return await self._ask(key, request)  # type: ignore[no-any-return]  # as above
+        return cast("summing.PartitionResult", await self._ask(key, request))
 
-    async def _ask(self, key: StateKey, request: object) -> Any:  # noqa: ANN401 - one of those above
+    async def _ask(self, key: StateKey, request: StateRequest) -> StateResult:
         give_up_at_s = asyncio.get_running_loop().time() + _PATIENCE_S
         while True:
             try:
@@ -116,17 +117,19 @@ class StateQuestions:
             else:
                 return result
 
-    async def _answer(self, key: StateKey, request: Any) -> Any:  # noqa: ANN401 - as above
+    async def _answer(self, key: StateKey, request: StateRequest) -> StateResponse:
         if SHARE_GROUP_STATE not in self._broker.topics.by_name:
             self._broker.create_topic(SHARE_GROUP_STATE)
         found = coordinator_in(self._broker, self._replication.cluster, SHARE_GROUP_STATE, state_name(key))
         if found is None:
             raise LeaderNotAvailable(f"{state_name(key)} has no coordinator")
         if found.id == self._replication.node_id:
-            return await _HERE[request.API.key](self._broker, request)
+            answer: StateResponse = await _HERE[request.API.key](self._broker, request)
+            return answer
         return await self._batcher.ask(found.id, request)
 
 
-async def _ask_all(connection: Connection, requests: Sequence[Any]) -> Sequence[Any]:
+async def _ask_all(connection: Connection, requests: Sequence[StateRequest]) -> Sequence[StateResponse]:
     """Concurrently: each waits for replication separately."""
-    return await asyncio.gather(*[connection.ask(request) for request in requests])
+    answers: Sequence[Any] = await asyncio.gather(*[connection.ask(request) for request in requests])
+    return answers

@@ -17,10 +17,39 @@ from ottla.wire.messages import write_share_group_state as writing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import TypeAlias
 
     from ottla.broker.broker import Broker
     from ottla.broker.share.coordinator import ShareCoordinator
 
+    StateRequest: TypeAlias = (
+        initializing.InitializeShareGroupStateRequest
+        | reading.ReadShareGroupStateRequest
+        | writing.WriteShareGroupStateRequest
+        | deleting.DeleteShareGroupStateRequest
+        | summing.ReadShareGroupStateSummaryRequest
+    )
+    StatePart: TypeAlias = (
+        initializing.PartitionData
+        | reading.PartitionData
+        | writing.PartitionData
+        | deleting.PartitionData
+        | summing.PartitionData
+    )
+    StateResponse: TypeAlias = (
+        initializing.InitializeShareGroupStateResponse
+        | reading.ReadShareGroupStateResponse
+        | writing.WriteShareGroupStateResponse
+        | deleting.DeleteShareGroupStateResponse
+        | summing.ReadShareGroupStateSummaryResponse
+    )
+    StateResult: TypeAlias = (
+        initializing.PartitionResult
+        | reading.PartitionResult
+        | writing.PartitionResult
+        | deleting.PartitionResult
+        | summing.PartitionResult
+    )
     Work = Callable[[ShareCoordinator, StateKey, Any], Awaitable[Any]]
 
 T = TypeVar("T")
@@ -125,14 +154,14 @@ async def summary(
 
 async def _each(
     broker: Broker,
-    request: Any,  # noqa: ANN401 - one of those above: by topic and partition they are the same
+    request: StateRequest,
     work: Work,
     result: Callable[..., T],
 ) -> dict[bytes, tuple[T, ...]]:
     """The result for each requested partition."""
     coordinator = broker.share.coordinator
 
-    async def outcome(topic_id: bytes, asked: Any) -> T:  # noqa: ANN401 - as the request
+    async def outcome(topic_id: bytes, asked: StatePart) -> T:
         key = StateKey(group_id=request.group_id, topic_id=topic_id, partition=asked.partition)
         code, message = ErrorCode.NOT_COORDINATOR, "a standalone broker does not serve share state requests"
         if coordinator is not None:

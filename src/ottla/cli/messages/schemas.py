@@ -12,7 +12,9 @@ import msgspec
 
 from ottla.cli.messages.lines import Json, Shown
 from ottla.cli.schemas.files import TYPES, schema_in
+from ottla.core.config_sources import DEFAULT_HTTP_PORT, REGISTRY_VARIABLE
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.http.registry_config import REGISTRY_PREFIX
 from ottla.schema.errors import RegistryRefused, RegistryUnavailable, SchemaError
 from ottla.schema.frames import HEADERS
 
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
     from ottla.cli.messages.lines import Message
     from ottla.client.consumer.record import ConsumerRecord
+    from ottla.core.json_values import Json as JsonValue
+    from ottla.registry.model import Schema
     from ottla.schema.deserializer import AnyDeserializer
     from ottla.schema.frames import Headers, Part
     from ottla.schema.registry import Registry
 
-VARIABLE: Final = "OTTLA_SCHEMA_REGISTRY"
-_HTTP_PORT: Final = 8080
 _FRAME_BYTES: Final = 5
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
@@ -38,10 +40,10 @@ def with_registry_option(command: Decorated) -> Decorated:
         "--schema-registry",
         "registry_url",
         metavar="URL",
-        envvar=VARIABLE,
+        envvar=REGISTRY_VARIABLE,
         show_envvar=True,
         help="URL of the schema registry, with user:password@ if it needs another login than the broker. "
-        f"[default: that of the broker, at port {_HTTP_PORT}]",
+        f"[default: that of the broker, at port {DEFAULT_HTTP_PORT}]",
     )(command)
 
 
@@ -53,7 +55,8 @@ def registry_of(reach: Reach, url: str | None) -> Registry:
     security = reach.security()
     if url is None and profile.schema_registry is None:
         host = profile.servers.split(",")[0].strip().rpartition(":")[0] or profile.servers
-        url = f"{'https' if security is not None and security.tls else 'http'}://{host}:{_HTTP_PORT}/schema-registry"
+        scheme = "https" if security is not None and security.tls else "http"
+        url = f"{scheme}://{host}:{DEFAULT_HTTP_PORT}{REGISTRY_PREFIX}"
     address = url or profile.schema_registry or ""
     login = (profile.user, profile.password or "") if profile.user and "@" not in address else None
     return Registry(
@@ -100,7 +103,7 @@ class Encoding:
         return message
 
 
-def _given(registry: Registry, given: str) -> tuple[Any, dict[str, Any]]:
+def _given(registry: Registry, given: str) -> tuple[Schema, dict[str, Any]]:
     """A schema, and the options with which it is written."""
     from ottla.schema.frames import SchemaId
 
@@ -117,14 +120,15 @@ def _given(registry: Registry, given: str) -> tuple[Any, dict[str, Any]]:
     return latest.schema, {"use": latest.id}
 
 
-def _from_json(data: bytes) -> Any:  # noqa: ANN401
+def _from_json(data: bytes) -> JsonValue:
     try:
-        return msgspec.json.decode(data)
+        value: JsonValue = msgspec.json.decode(data)
     except msgspec.DecodeError as wrong:
         raise SchemaError(f"not JSON: {wrong}") from None
+    return value
 
 
-def _avro_values(registry: Registry, schema: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a Schema
+def _avro_values(registry: Registry, schema: Schema) -> Callable[[bytes], object]:
     from ottla.schema.avro import AvroCodec
     from ottla.schema.avro_json import avro_value
 
@@ -182,7 +186,7 @@ class Decoding:
             return data
         return Json(msgspec.json.encode(value))
 
-    async def _deserialized(self, data: bytes, part: Part, headers: Headers) -> Any:  # noqa: ANN401
+    async def _deserialized(self, data: bytes, part: Part, headers: Headers) -> object:
         from ottla.client.serializers import NotReady
         from ottla.schema.deserializer import AnyDeserializer
 

@@ -128,7 +128,7 @@ def push(folder: Path, name: str, messages: tuple[str, ...], fsync: Fsync, keys:
     epilog="""\b
 Examples:
   ottla queue pop queues jobs
-  ottla queue pop queues jobs -c worker --all --earliest
+  ottla queue pop queues jobs -c worker --all
 """,
 )
 @FOLDER
@@ -136,7 +136,14 @@ Examples:
 @click.option("-c", "--consumer", "consumer_name", default="cli", show_default=True, help="Consumer name.")
 @click.option("--max", "limit", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--all", "takes_all", is_flag=True, help="All there are.")
-@click.option("--earliest", is_flag=True, help="A new consumer begins with the first part, not the newest.")
+@click.option(
+    "--from",
+    "start",
+    type=click.Choice(["earliest", "latest-part"]),
+    default="earliest",
+    show_default=True,
+    help="Where a new consumer starts: at the first message, or with the newest part.",
+)
 @click.option("--no-commit", is_flag=True, help="Do not commit.")
 @with_key_file
 def pop(  # noqa: PLR0913
@@ -146,14 +153,14 @@ def pop(  # noqa: PLR0913
     limit: int,
     keys: KeyRing | None,
     *,
+    start: str,
     takes_all: bool,
-    earliest: bool,
     no_commit: bool,
 ) -> None:
     """Pop the next messages, one per line, and commit."""
     with (
         Queue(folder, name, "read", keys=keys) as opened,
-        opened.consumer(consumer_name, "earliest" if earliest else "latest_part") as consumer,
+        opened.consumer(consumer_name, "earliest" if start == "earliest" else "latest_part") as consumer,
     ):
         while messages := consumer.pop_many(_PUSHED_TOGETHER if takes_all else limit):
             _show(messages)
@@ -167,18 +174,25 @@ def pop(  # noqa: PLR0913
     epilog="""\b
 Examples:
   ottla queue tail queues jobs
-  ottla queue tail queues jobs --earliest --max 10
+  ottla queue tail queues jobs --from earliest --max 10
 """,
 )
 @FOLDER
 @NAME
-@click.option("--earliest", is_flag=True, help="Start at the first message.")
+@click.option(
+    "--from",
+    "start",
+    type=click.Choice(["earliest", "latest"]),
+    default="latest",
+    show_default=True,
+    help="Where to start.",
+)
 @click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after this many messages.")
 @with_key_file
-def tail(folder: Path, name: str, limit: int | None, keys: KeyRing | None, *, earliest: bool) -> None:
+def tail(folder: Path, name: str, limit: int | None, keys: KeyRing | None, *, start: str) -> None:
     """Print new messages as they arrive, without committing."""
     with Queue(folder, name, "read", keys=keys) as opened, opened.reader() as reading:
-        reading.seek("earliest" if earliest else "end")
+        reading.seek("earliest" if start == "earliest" else "end")
         shown = 0
         for messages in _batches(reading, limit):
             shown += len(messages)

@@ -13,15 +13,15 @@ from ottla.cli.output import show_json, show_rows, with_output_option
 from ottla.cli.schemas.files import schema_in, text_in
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted, printable
+from ottla.core.config_sources import DEFAULT_HTTP_PORT, REGISTRY_VARIABLE
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.http.registry_config import REGISTRY_PREFIX
 from ottla.schema.connection import RegistryConnection
 from ottla.schema.errors import RegistryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_DEFAULT: Final = "http://127.0.0.1:8080/schema-registry"
-_VARIABLE: Final = "OTTLA_SCHEMA_REGISTRY"
 _NOT_CONFIGURED: Final = (40401, 40408, 40409)
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
@@ -32,16 +32,16 @@ def with_registry_options(command: Decorated) -> Decorated:
     import functools
 
     @functools.wraps(command)
-    def run(*, registry_url: str, ca_file: str | None, **given: Any) -> Any:  # noqa: ANN401 - click's own
+    def run(*, registry_url: str, ca_file: str | None, **given: Any) -> object:
         return command(registry=RegistryConnection(registry_url, ca_file=ca_file), **given)
 
     address = click.option(
         "--registry",
         "registry_url",
         metavar="URL",
-        envvar=_VARIABLE,
+        envvar=REGISTRY_VARIABLE,
         show_envvar=True,
-        default=_DEFAULT,
+        default=f"http://127.0.0.1:{DEFAULT_HTTP_PORT}{REGISTRY_PREFIX}",
         show_default=True,
         help="URL of the schema registry, with user:password@ if it needs a login.",
     )
@@ -89,7 +89,8 @@ Examples:
 @with_registry_options
 def list_schemas(prefix: str, deleted: bool, output: str, registry: RegistryConnection) -> None:  # noqa: FBT001 - by name
     """List subjects and their latest versions."""
-    found = registry.get("schemas", subjectPrefix=prefix or ":*:", deleted=deleted, latestOnly=True)
+    wanted = {"subjectPrefix": prefix or ":*:", "deleted": deleted, "latestOnly": True}
+    found = registry.get(list[dict[str, Any]], "schemas", **wanted)
     rows = [each | {"type": each.get("schemaType", "AVRO")} for each in found]
     show_rows(rows, ("subject", "version", "id", "type"), output)
 
@@ -121,9 +122,9 @@ def show(  # noqa: PLR0913
     if (subject is None) == (number is None):
         raise ConfigError("give a SUBJECT or --id")
     found = (
-        registry.get("subjects", subject, "versions", version, deleted=deleted)
+        registry.get(dict[str, Any], "subjects", subject, "versions", version, deleted=deleted)
         if number is None
-        else registry.get("schemas", "ids", number)
+        else registry.get(dict[str, Any], "schemas", "ids", number)
     )
     if output == "json":
         show_json(found)
@@ -142,10 +143,11 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @with_schema_options
 @with_registry_options
-def register(subject: str, file: Path, registry: RegistryConnection, **options: Any) -> None:  # noqa: ANN401 - click's own
+def register(subject: str, file: Path, registry: RegistryConnection, **options: Any) -> None:
     """Register the schema in FILE under SUBJECT."""
     normalize = options.pop("normalize")
-    made = registry.post("subjects", subject, "versions", body=_body(file, **options), normalize=normalize)
+    body = _body(file, **options)
+    made = registry.post(dict[str, Any], "subjects", subject, "versions", body=body, normalize=normalize)
     click.echo(f"{printable(subject)}: version {made.get('version', '?')}, id {made['id']}")
 
 
@@ -159,12 +161,12 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @with_schema_options
 @with_registry_options
-def check(subject: str, file: Path, registry: RegistryConnection, **options: Any) -> None:  # noqa: ANN401 - click's own
+def check(subject: str, file: Path, registry: RegistryConnection, **options: Any) -> None:
     """Check whether the schema in FILE is compatible with SUBJECT; exit with 1 if not."""
     normalize = options.pop("normalize")
     body = _body(file, **options)
     path = ("compatibility", "subjects", subject, "versions")
-    found = registry.post(*path, body=body, normalize=normalize, verbose=True)
+    found = registry.post(dict[str, Any], *path, body=body, normalize=normalize, verbose=True)
     if found["is_compatible"]:
         click.echo("compatible")
         return
@@ -188,7 +190,7 @@ def diff(subject: str, old: str, new: str, registry: RegistryConnection) -> None
     """Print the difference between two versions."""
     from difflib import unified_diff
 
-    before, after = (registry.get("subjects", subject, "versions", each) for each in (old, new))
+    before, after = (registry.get(dict[str, Any], "subjects", subject, "versions", each) for each in (old, new))
     old_name, new_name = (f"{subject} version {each['version']}" for each in (before, after))
     lines = _pretty(before).splitlines(), _pretty(after).splitlines()
     for line in unified_diff(*lines, fromfile=old_name, tofile=new_name, lineterm=""):
@@ -265,11 +267,11 @@ def mode(subject: str | None, mode: str | None, for_all: str | None, force: bool
 def _setting(registry: RegistryConnection, path: tuple[str, ...], key: str) -> str:
     """The mode of the subject, or the one it inherits."""
     try:
-        return str(registry.get(*path)[key])
+        return str(registry.get(dict[str, Any], *path)[key])
     except RegistryRefused as refused:
         if refused.code not in _NOT_CONFIGURED:
             raise
-        return f"{registry.get(*path, defaultToGlobal=True)[key]} (inherited)"
+        return f"{registry.get(dict[str, Any], *path, defaultToGlobal=True)[key]} (inherited)"
 
 
 @schema.command(
@@ -285,7 +287,7 @@ Examples:
 @with_registry_options
 def export_schemas(file: Path, prefix: str, registry: RegistryConnection) -> None:
     """Write all versions to FILE as lines of JSON, for `ottla schema import`."""
-    found = registry.get("schemas", subjectPrefix=prefix or ":*:")
+    found = registry.get(list[dict[str, Any]], "schemas", subjectPrefix=prefix or ":*:")
     lines = "".join(json.dumps(each) + "\n" for each in sorted(found, key=lambda one: one["id"]))
     with click.open_file(str(file), "w", encoding="utf-8") as written:
         written.write(lines)
@@ -310,7 +312,7 @@ def import_schemas(file: Path, registry: RegistryConnection) -> None:
     try:
         for each in given:
             body = {key: each[key] for key in each if key not in ("subject", "guid", "deleted")}
-            registry.post("subjects", each["subject"], "versions", body=body)
+            registry.post(object, "subjects", each["subject"], "versions", body=body)
     finally:
         for subject in subjects:
             registry.delete("mode", subject)

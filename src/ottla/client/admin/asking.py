@@ -6,7 +6,7 @@ If that role has moved to another broker, the request is retried at the new one,
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import BrokerError, BrokerUnavailable, UnsupportedByBroker, broker_error, raise_for
@@ -15,12 +15,24 @@ from ottla.core.errors import ErrorCode
 from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from ottla.client.router import Router
     from ottla.core.ids import TopicPartition
     from ottla.wire.codec import RequestFor
 
+
+class Described(Protocol):
+    """The description of a group in a response."""
+
+    @property
+    def error_code(self) -> int: ...
+
+    @property
+    def error_message(self) -> str | None: ...
+
+
+DescribedT = TypeVar("DescribedT", bound=Described)
 ItemT = TypeVar("ItemT")
 FoundT = TypeVar("FoundT")
 ResponseT = TypeVar("ResponseT", bound=Response)
@@ -90,17 +102,19 @@ class Asking:
 
         return await self._until_settled(ask, codes_of, look_again)
 
-    async def _find_group(self, group: str, request: RequestFor[ResponseT]) -> Any:  # noqa: ANN401 - as it is described
+    async def _find_group(
+        self, group: str, request: RequestFor[ResponseT], groups_in: Callable[[ResponseT], Sequence[DescribedT]]
+    ) -> DescribedT | None:
         """The coordinator's description of the group; None if there is no such group of the requested type."""
 
-        def codes_of(answer: Any) -> Iterable[int]:  # noqa: ANN401 - a description of groups, of whichever kind
-            return (each.error_code for each in answer.groups)
+        def codes_of(answer: ResponseT) -> Iterable[int]:
+            return (each.error_code for each in groups_in(answer))
 
         try:
-            response: Any = await self._ask_coordinator(group, request, codes_of)
+            response = await self._ask_coordinator(group, request, codes_of)
         except UnsupportedByBroker:
             return None
-        [found] = response.groups
+        [found] = groups_in(response)
         if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
             return None
         raise_for(found.error_code, f"cannot describe group {group!r}", found.error_message)

@@ -116,7 +116,7 @@ class GroupAdmin(ShareGroupAdmin):
     async def _describe_consumer_group(self, group: str) -> GroupDescription | None:
         request = ConsumerGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
         # This request finds neither classic groups nor groups that do not exist.
-        found = await self._find_group(group, request)
+        found = await self._find_group(group, request, lambda answer: answer.groups)
         return None if found is None else _described_consumer_group(found, await self._router.coordinator(group))
 
     async def _describe_classic_group(self, group: str) -> GroupDescription:

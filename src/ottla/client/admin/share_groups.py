@@ -101,4 +101,4 @@ class ShareGroupAdmin(Asking):
     async def _find_share_group(self, group: str) -> DescribedGroup | None:
         """None if there is no such share group."""
         request = ShareGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
-        return await self._find_group(group, request)  # type: ignore[no-any-return]
+        return await self._find_group(group, request, lambda answer: answer.groups)

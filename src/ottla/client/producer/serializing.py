@@ -60,7 +60,7 @@ class Serializing:
             found.append(("value", self._aware_value))
         return found
 
-    def serialized(self, topic: str, key: Any, value: Any, headers: Headers) -> tuple[Any, Any, Headers]:  # noqa: ANN401
+    def serialized(self, topic: str, key: object, value: object, headers: Headers) -> tuple[Any, Any, Headers]:
         """The key and the value as bytes, and the headers; null stays null."""
         part: Part = "key"
         try:

@@ -55,8 +55,8 @@ class QueueMessagesQuery(Given, frozen=True, kw_only=True):
     """How long to wait for the first message."""
     max_messages: Annotated[int, msgspec.Meta(ge=1, le=MAX_MESSAGES)] | None = None
     """Maximum number; default `queues.default_batch_size`."""
-    start: Literal["latest_part", "earliest"] = "latest_part"
-    """Where a new consumer starts."""
+    start: Literal["earliest", "latest_part"] = "earliest"
+    """Where a new consumer starts: at the first message, or with the newest part."""
 
 
 _QUEUE: Final = PREFIX + "/{queue}"

@@ -309,13 +309,13 @@ def _number(request: Request, name: str, default: int, allowed: range) -> int:
 
 
 def _start(request: Request) -> Start:
-    match request.query_params.get("start", "latest_part"):
+    match request.query_params.get("start", "earliest"):
         case "latest_part":
             return "latest_part"
         case "earliest":
             return "earliest"
         case other:
-            raise Refused(400, f"start must be latest_part or earliest, got {other!r}")
+            raise Refused(400, f"start must be earliest or latest_part, got {other!r}")
 
 
 def _decoded(text: str) -> bytes:

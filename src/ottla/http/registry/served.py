@@ -152,7 +152,7 @@ _SETTINGS: Final = (
 DESCRIBED: Final = (*_SCHEMAS, *_SUBJECTS, *_SETTINGS)
 
 
-async def show_description(call: RegistryCall) -> Any:  # noqa: ANN401, ARG001 - as every handler
+async def show_description(call: RegistryCall) -> object:  # noqa: ARG001
     return describe(DESCRIBED)
 
 

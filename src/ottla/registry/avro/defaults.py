@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.registry.avro.schema import MISSING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ottla.registry.avro.schema import Schema
 
 
-def is_valid_default(schema: Schema, value: Any) -> bool:  # noqa: ANN401 - any JSON
+def is_valid_default(schema: Schema, value: object) -> bool:
     kind = schema.kind
     if kind == "union":
         return any(is_valid_default(branch, value) for branch in schema.branches)
@@ -28,7 +28,7 @@ def is_valid_default(schema: Schema, value: Any) -> bool:  # noqa: ANN401 - any 
     return _is_valid_container(schema, value)
 
 
-def _is_valid_container(schema: Schema, value: Any) -> bool:  # noqa: ANN401 - any JSON
+def _is_valid_container(schema: Schema, value: object) -> bool:
     if schema.kind == "array":
         return isinstance(value, list) and all(is_valid_default(_element(schema), each) for each in value)
     if not isinstance(value, dict):

@@ -44,7 +44,7 @@ class _Printer:
         self._seen = seen
         self._is_normalized = is_normalized
 
-    def shown(self, schema: Schema, space: str | None) -> Any:  # noqa: ANN401 - any JSON
+    def shown(self, schema: Schema, space: str | None) -> object:
         if schema.kind == "union":
             return [self.shown(branch, space) for branch in schema.branches]
         if schema.name is not None:
@@ -55,7 +55,7 @@ class _Printer:
             return {"type": schema.kind, keyword: self.shown(schema.element, space), **props}
         return {"type": schema.kind, **props} if props else schema.kind
 
-    def _named(self, schema: Schema, name: Name, space: str | None) -> Any:  # noqa: ANN401 - any JSON
+    def _named(self, schema: Schema, name: Name, space: str | None) -> object:
         if self._seen.get(name.full) is schema:
             return name.name if name.namespace == space and name.name not in PRIMITIVES else name.full
         self._seen[name.full] = schema

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urljoin
 
 from ottla.registry.errors import InvalidSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from ottla.core.json_values import Json, JsonObject
 
 _MODERN: Final = ("2019-09", "2020-12")
 _META: Final = ("http://json-schema.org/", "https://json-schema.org/")
@@ -21,7 +23,7 @@ Pointer = tuple[str, ...]
 
 @dataclass(eq=False, slots=True)
 class Document:
-    content: Any
+    content: Json
     uri: str = ""
     bases: dict[Pointer, str] = field(default_factory=dict)
     """The base URI of subschemas that have an id."""
@@ -44,7 +46,7 @@ class Document:
                 return found
         return self.uri
 
-    def at(self, pointer: Pointer) -> Any:  # noqa: ANN401 - any JSON
+    def at(self, pointer: Pointer) -> Json:
         value = self.content
         for step in pointer:
             if isinstance(value, dict) and step in value:
@@ -59,7 +61,7 @@ class Document:
 class Documents:
     """The schema and its references, by name."""
 
-    def __init__(self, root: Any, references: Mapping[str, Any]) -> None:  # noqa: ANN401 - any JSON
+    def __init__(self, root: Json, references: Mapping[str, Json]) -> None:
         self.root = _indexed(root, "")
         self._by_uri: dict[str, Document] = {}
         for name, content in references.items():
@@ -105,11 +107,11 @@ def _other_bucket(steps: Pointer) -> Pointer:
     return ("definitions", *steps[1:]) if steps[:1] == ("$defs",) else steps
 
 
-def _indexed(content: Any, uri: str) -> Document:  # noqa: ANN401 - any JSON
+def _indexed(content: Json, uri: str) -> Document:
     document = Document(content, uri)
     keyword = document.id_keyword
-    if isinstance(content, dict) and isinstance(content.get(keyword), str):
-        document.uri = urljoin(uri, content[keyword]).partition("#")[0]
+    if isinstance(content, dict) and isinstance(given := content.get(keyword), str):
+        document.uri = urljoin(uri, given).partition("#")[0]
     for pointer, schema in _subschemas(content):
         given = schema.get(keyword)
         if isinstance(given, str):
@@ -122,9 +124,9 @@ def _indexed(content: Any, uri: str) -> Document:  # noqa: ANN401 - any JSON
     return document
 
 
-def _subschemas(content: Any) -> Iterator[tuple[Pointer, dict[str, Any]]]:  # noqa: ANN401 - any JSON
+def _subschemas(content: Json) -> Iterator[tuple[Pointer, JsonObject]]:
     """Every object that may be a schema, parents first."""
-    pending: list[tuple[Pointer, Any, bool]] = [((), content, True)]
+    pending: list[tuple[Pointer, Json, bool]] = [((), content, True)]
     while pending:
         pointer, value, is_schema = pending.pop()
         if isinstance(value, dict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.registry.errors import InvalidSchema
 from ottla.registry.json_schema import nodes
@@ -12,6 +12,7 @@ from ottla.registry.json_text import compact, exact_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ottla.core.json_values import Json, JsonObject
     from ottla.registry.json_schema.nodes import Node
 
 _STRING: Final = ("maxLength", "minLength", "pattern", "format")
@@ -27,7 +28,7 @@ _TYPES: Final = ("string", "number", "integer", "boolean", "null", "object", "ar
 _CONDITIONAL: Final = ("if", "then", "else")
 
 
-def load(root: Any, references: Mapping[str, Any]) -> Node:  # noqa: ANN401 - any JSON
+def load(root: Json, references: Mapping[str, Json]) -> Node:
     """The node of a schema; raises InvalidSchema if a keyword is malformed, or a `$ref` cannot be resolved."""
     try:
         return _Loader(Documents(root, references)).load()
@@ -75,7 +76,7 @@ class _Loader:
     child = _node
 
 
-def _describe(node: Node, schema: dict[str, Any], id_keyword: str) -> None:
+def _describe(node: Node, schema: JsonObject, id_keyword: str) -> None:
     node.id = _text(schema, id_keyword)
     node.title = _text(schema, "title")
     node.description = _text(schema, "description")
@@ -86,7 +87,7 @@ def _describe(node: Node, schema: dict[str, Any], id_keyword: str) -> None:
 class _Parts:
     """The nodes of one schema object."""
 
-    def __init__(self, loader: _Loader, document: Document, pointer: Pointer, schema: dict[str, Any]) -> None:
+    def __init__(self, loader: _Loader, document: Document, pointer: Pointer, schema: JsonObject) -> None:
         self._loader = loader
         self._document = document
         self._pointer = pointer
@@ -304,9 +305,12 @@ class _Parts:
 
     def _names(self, keyword: str) -> frozenset[str]:
         given = self._schema.get(keyword, [])
-        if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        if not isinstance(given, list):
             raise self._wrong(keyword, "an array of strings")
-        return frozenset(given)
+        names = [each for each in given if isinstance(each, str)]
+        if len(names) < len(given):
+            raise self._wrong(keyword, "an array of strings")
+        return frozenset(names)
 
     def _count(self, keyword: str) -> int | None:
         number = self._number(keyword)
@@ -333,7 +337,7 @@ class _Parts:
         return InvalidSchema(f"{_shown(self._pointer)}: {keyword} must be {expected}, got {given}")
 
 
-def _text(schema: dict[str, Any], keyword: str) -> str | None:
+def _text(schema: JsonObject, keyword: str) -> str | None:
     given = schema.get(keyword)
     return given if isinstance(given, str) else None
 

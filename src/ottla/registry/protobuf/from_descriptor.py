@@ -23,7 +23,11 @@ from ottla.registry.protobuf.nodes import (
 from ottla.registry.protobuf.serialized import json_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from google.protobuf import descriptor_pb2 as pb
+
+    from ottla.registry.protobuf.serialized import Described
 
 _LABELS = {1: "optional", 2: "required", 3: "repeated"}
 
@@ -86,7 +90,7 @@ class _Reader:
             options.append(Option("json_name", Text(given.json_name)))
         return Field(label, _type(given), given.name, given.number, options)
 
-    def extends(self, fields: Any) -> list[Extend]:  # noqa: ANN401 - a repeated field
+    def extends(self, fields: Iterable[pb.FieldDescriptorProto]) -> list[Extend]:
         by_name: dict[str, Extend] = {}
         for each in fields:
             extend = by_name.setdefault(each.extendee, Extend(each.extendee))
@@ -94,7 +98,7 @@ class _Reader:
         return list(by_name.values())
 
 
-def _type(given: Any) -> str:  # noqa: ANN401 - a field descriptor
+def _type(given: pb.FieldDescriptorProto) -> str:
     if given.type_name:
         return str(given.type_name)
     return given.Type.Name(given.type).removeprefix("TYPE_").lower()  # type: ignore[no-any-return]
@@ -115,7 +119,7 @@ def _service(given: pb.ServiceDescriptorProto) -> Service:
     return Service(given.name, rpcs, _options(given))
 
 
-def _options(given: Any) -> list[Option]:  # noqa: ANN401 - any descriptor
+def _options(given: Described) -> list[Option]:
     found: list[Option] = []
     for field, value in given.options.ListFields():
         if field.is_extension or field.message_type is not None or field.is_repeated or field.name == "map_entry":

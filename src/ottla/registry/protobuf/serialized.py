@@ -7,15 +7,30 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.registry.errors import InvalidSchema
 from ottla.registry.protobuf.nodes import SCALARS, Enum, Field, Literal, Message, Option, Text, Word
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from google.protobuf import descriptor_pb2 as pb
+    from google.protobuf.internal.containers import RepeatedCompositeContainer
 
     from ottla.registry.protobuf.types import Scope, Types
+
+    Described: TypeAlias = (
+        pb.FileDescriptorProto
+        | pb.DescriptorProto
+        | pb.FieldDescriptorProto
+        | pb.OneofDescriptorProto
+        | pb.EnumDescriptorProto
+        | pb.EnumValueDescriptorProto
+        | pb.ServiceDescriptorProto
+        | pb.MethodDescriptorProto
+    )
+    """A descriptor with options."""
 
 
 def serialized(types: Types, name: str = "default") -> str:
@@ -39,14 +54,15 @@ def decode(text: str) -> pb.FileDescriptorProto | None:
         return None
 
 
-def _library() -> Any:  # noqa: ANN401 - a module
+def _library() -> ModuleType:
     try:
         from google.protobuf import descriptor_pb2
     except ModuleNotFoundError:
         raise InvalidSchema(
             "serialized Protobuf descriptors need the protobuf package; run: pip install 'ottla[registry]'"
         ) from None
-    return descriptor_pb2
+    module: ModuleType = descriptor_pb2
+    return module
 
 
 class _Writer:
@@ -79,7 +95,13 @@ class _Writer:
                 method.client_streaming, method.server_streaming = rpc.streams_request, rpc.streams_response
         return written
 
-    def _type(self, messages: Any, enums: Any, declared: Message | Enum, scope: Scope) -> None:  # noqa: ANN401
+    def _type(
+        self,
+        messages: RepeatedCompositeContainer,
+        enums: RepeatedCompositeContainer,
+        declared: Message | Enum,
+        scope: Scope,
+    ) -> None:
         if isinstance(declared, Message):
             self._message(messages.add(name=declared.name), declared, (*scope, declared.name))
         else:
@@ -113,7 +135,9 @@ class _Writer:
                     by_name[field.name].oneof_index = len(into.oneof_decl)
                     into.oneof_decl.add(name=f"_{field.name}")
 
-    def _field(self, into: Any, field: Field, scope: Scope, holder: Any = None) -> None:  # noqa: ANN401
+    def _field(
+        self, into: pb.FieldDescriptorProto, field: Field, scope: Scope, holder: pb.DescriptorProto | None = None
+    ) -> None:
         label = "repeated" if field.map_types else field.label or "optional"
         into.name, into.number = field.name, field.tag
         into.label = getattr(self._pb.FieldDescriptorProto, f"LABEL_{label.upper()}")
@@ -133,7 +157,9 @@ class _Writer:
         else:
             self._set_type(into, field.type, scope)
 
-    def _map(self, into: Any, types: tuple[str, str], scope: Scope, holder: Any) -> None:  # noqa: ANN401
+    def _map(
+        self, into: pb.FieldDescriptorProto, types: tuple[str, str], scope: Scope, holder: pb.DescriptorProto
+    ) -> None:
         entry = holder.nested_type.add(name=_camel(into.name) + "Entry")
         entry.options.map_entry = True
         for number, (name, kind) in enumerate(zip(("key", "value"), types, strict=True), 1):
@@ -143,7 +169,7 @@ class _Writer:
         into.type = self._pb.FieldDescriptorProto.TYPE_MESSAGE
         into.type_name = f".{'.'.join((*scope, entry.name))}"
 
-    def _set_type(self, into: Any, name: str, scope: Scope) -> None:  # noqa: ANN401
+    def _set_type(self, into: pb.FieldDescriptorProto, name: str, scope: Scope) -> None:
         kinds = self._pb.FieldDescriptorProto
         if name in SCALARS:
             into.type = getattr(kinds, f"TYPE_{name.upper()}")
@@ -181,7 +207,7 @@ def _write_enum(into: pb.EnumDescriptorProto, enum: Enum) -> None:
             into.reserved_range.add(start=reserved.first, end=reserved.last)
 
 
-def _set_options(into: Any, options: list[Option]) -> None:  # noqa: ANN401 - any descriptor
+def _set_options(into: Described, options: list[Option]) -> None:
     """Set standard options; custom options need their definitions to be part of a descriptor."""
     for option in options:
         field = into.options.DESCRIPTOR.fields_by_name.get(option.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.registry.json_schema.differences import COMPATIBLE_LENIENT, COMPATIBLE_STRICT
 from ottla.registry.json_schema.loading import load
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class JsonSchema:
     def __init__(self, text: str, resolved: Resolved) -> None:
-        self._content: Any = parse_json(text)
+        self._content = parse_json(text)
         self._node = load(self._content, {reference.name: parse_json(each) for reference, each in resolved})
 
     def canonical(self) -> str:

@@ -9,7 +9,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import pyarrow as pa
+    from _typeshed import WriteableBuffer
     from obstore.store import ObjectStore
 
 _LEASE: Final = "_lease.json"
@@ -92,12 +93,13 @@ class RangedFile(io.RawIOBase):
         self._position = base + offset
         return self._position
 
-    def readinto(self, into: Any) -> int:  # noqa: ANN401 - any buffer
-        length = min(len(into), self._size - self._position)
+    def readinto(self, into: WriteableBuffer) -> int:
+        view = memoryview(into)
+        length = min(len(view), self._size - self._position)
         if length <= 0:
             return 0
         fetched = obstore.get_range(self._store, self._name, start=self._position, length=length)
-        into[:length] = memoryview(fetched)
+        view[:length] = memoryview(fetched)
         self._position += length
         return length
 

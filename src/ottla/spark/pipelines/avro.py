@@ -6,12 +6,12 @@ import io
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.columns.arrow_types import arrow_schema
+from ottla.columns.types import columns_of
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.arrow_types import arrow_schema
-from ottla.spark.pipelines.evolution.types import columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     import pyarrow as pa
@@ -56,7 +56,7 @@ class AvroDecoder:
                 [*batch.schema.names, "_parsed", "_error"],
             )
 
-    def _decoder(self) -> Any:  # noqa: ANN401 - a function
+    def _decoder(self) -> Callable[[bytes | None], tuple[dict[str, Any] | None, str | None]]:
         fastavro = imported_fastavro()
         import pyarrow as pa
 
@@ -105,8 +105,8 @@ def imported_fastavro() -> ModuleType:
     return module
 
 
-def _without_uuids(schema: object) -> Any:  # noqa: ANN401 - Avro's JSON
-    """As text, which they are in a column."""
+def _without_uuids(schema: object) -> object:
+    """An Avro schema in which UUIDs are strings, as they are in a column."""
     if isinstance(schema, dict):
         return {key: _without_uuids(each) for key, each in schema.items() if each != "uuid" or key != "logicalType"}
     return [_without_uuids(each) for each in schema] if isinstance(schema, list) else schema

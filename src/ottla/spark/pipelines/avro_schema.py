@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ottla.columns.ddl import quoted
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import quoted
+
+if TYPE_CHECKING:
+    from ottla.schema.avro_types import AvroSchema
 
 _SIMPLE: Final = {
     "boolean": "boolean",
@@ -52,7 +55,7 @@ def avro_ddl(text: str) -> str:
     return ", ".join(f"{quoted(name)} {kind}" for name, kind in avro_columns(text).items())
 
 
-def _type(schema: Any, named: dict[str, Any]) -> str:  # noqa: ANN401 - Avro's JSON
+def _type(schema: AvroSchema, named: dict[str, Any]) -> str:
     if isinstance(schema, list):
         others = [each for each in schema if each != "null"]
         if len(others) != 1:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import msgspec
 
-from ottla.core.closest import closest
+from ottla.core.closest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d|milliseconds?|seconds?|minutes?|hours?|days?)")
 _UNIT_MS: Final = {"m": 60_000, "h": 3_600_000, "s": 1000, "ms": 1, "d": 86_400_000}
+
+T = TypeVar("T")
 
 
 class Mistakes:
@@ -100,11 +102,11 @@ class Fields:
 
     def names(self, key: str) -> tuple[str, ...]:
         """A list of texts; a text alone is a list of one."""
-        value = self._take(key, (str, list), "a text or a list of texts")
+        if isinstance(self._given.get(key), str):
+            return (self.text(key),)
+        value = self._take(key, list, "a text or a list of texts")
         if value is None:
             return ()
-        if isinstance(value, str):
-            return (value,)
         if not all(isinstance(each, str) for each in value):
             self.wrong(key, "must be a list of texts")
             return ()
@@ -134,7 +136,7 @@ class Fields:
         value = self._take(key, dict, "a table")
         return None if value is None else Fields(value, (*self._path, key), self._mistakes)
 
-    def converted(self, key: str, kind: Any, default: Any) -> Any:  # noqa: ANN401 - any type that msgspec reads
+    def converted(self, key: str, kind: type[T], default: T) -> T:
         """A value of any type that msgspec knows; the default if it is missing or wrong."""
         value = self._take(key, object, "a value")
         if value is None:
@@ -158,7 +160,7 @@ class Fields:
             if key not in self._asked:
                 self.wrong(key, f"no such key{suggestion(key, self._asked)}")
 
-    def _take(self, key: str, kind: type | tuple[type, ...], what: str, *, needed: bool = False) -> Any:  # noqa: ANN401
+    def _take(self, key: str, kind: type[T], what: str, *, needed: bool = False) -> T | None:
         self._asked.add(key)
         value = self._given.get(key)
         if value is None:
@@ -169,11 +171,6 @@ class Fields:
             self.wrong(key, f"must be {what}, not {value!r}")
             return None
         return value
-
-
-def suggestion(given: str, known: Iterable[str]) -> str:
-    close = closest(given, known)
-    return "" if close is None else f"; did you mean {close}?"
 
 
 def duration_ms(text: str) -> int | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ottla.columns.ddl import quoted
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from ottla.core.json_values import Json
 
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -25,10 +27,13 @@ _WIDER: Final = {
 }
 _MOST_FIELDS: Final = 500
 
+_Kind: TypeAlias = "str | list[_Kind] | dict[str, _Kind] | None"
+"""The type of a column: unknown, a scalar type, an array of one type, or a struct."""
+
 
 def json_schema(values: Iterable[bytes | None], sample: int = 1000) -> str:
     """Spark's DDL for JSON objects; other values are skipped."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, _Kind] = {}
     seen = 0
     for value in values:
         try:
@@ -47,7 +52,7 @@ def json_schema(values: Iterable[bytes | None], sample: int = 1000) -> str:
 def csv_schema(values: Iterable[bytes | None], options: Mapping[str, str], sample: int = 1000) -> str:
     """Spark's DDL for lines of CSV; columns are named _c0, _c1 as Spark does it, but without the dash."""
     separator = (options.get("sep") or options.get("delimiter") or ",")[:1]
-    fields: dict[str, Any] = {}
+    fields: dict[str, _Kind] = {}
     seen = 0
     for value in values:
         try:
@@ -63,7 +68,7 @@ def csv_schema(values: Iterable[bytes | None], options: Mapping[str, str], sampl
     return _ddl(fields, seen, "a line of CSV")
 
 
-def _ddl(fields: Mapping[str, Any], seen: int, what: str) -> str:
+def _ddl(fields: Mapping[str, _Kind], seen: int, what: str) -> str:
     if not fields:
         raise ConfigError(
             f"no schema can be inferred: none of the first records is {what}; write one, or wait for some"
@@ -73,15 +78,15 @@ def _ddl(fields: Mapping[str, Any], seen: int, what: str) -> str:
     return ", ".join(f"{quoted(name)} {_text(kind)}" for name, kind in _without_twins(fields).items())
 
 
-def _without_twins(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_twins(fields: Mapping[str, _Kind]) -> dict[str, _Kind]:
     """Without names that differ from an earlier one only in case: to Spark they are one column."""
-    kept: dict[str, tuple[str, Any]] = {}
+    kept: dict[str, tuple[str, _Kind]] = {}
     for name, kind in fields.items():
         kept.setdefault(name.lower(), (name, kind))
     return dict(kept.values())
 
 
-def _type_of(value: Any) -> Any:  # noqa: ANN401 - a word, a list of one, or a dict of fields
+def _type_of(value: Json) -> _Kind:
     if value is None:
         return None
     if isinstance(value, bool):
@@ -94,7 +99,7 @@ def _type_of(value: Any) -> Any:  # noqa: ANN401 - a word, a list of one, or a d
         return "timestamp" if _TIMESTAMP.fullmatch(value) else "date" if _DATE.fullmatch(value) else "string"
     if isinstance(value, dict):
         return {name: _type_of(each) for name, each in value.items()}
-    inner = None
+    inner: _Kind = None
     for each in value:
         inner = _common(inner, _type_of(each))
     return [inner]
@@ -112,7 +117,7 @@ def _text_type(text: str) -> str | None:
     return str(_type_of(text))
 
 
-def _common(one: object, other: object) -> object:
+def _common(one: _Kind, other: _Kind) -> _Kind:
     """A type that holds both."""
     if one is None or one == other:
         return other
@@ -127,7 +132,7 @@ def _common(one: object, other: object) -> object:
     return "string"
 
 
-def _text(kind: Any) -> str:  # noqa: ANN401 - types as above
+def _text(kind: _Kind) -> str:
     if isinstance(kind, list):
         return f"array<{_text(kind[0])}>"
     if isinstance(kind, dict):

@@ -12,6 +12,7 @@ from typing import (
     Literal,
     NamedTuple,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -126,9 +127,9 @@ def read_keys(
     return found
 
 
-def _read(hint: Any, fields: Fields, field: msgspec.structs.FieldInfo, context: FileContext) -> Any:  # noqa: ANN401
+def _read(hint: object, fields: Fields, field: msgspec.structs.FieldInfo, context: FileContext) -> object:
     kind, notes, is_optional = _plain(hint)
-    default = None if field.required else _default(field)
+    default: Any = None if field.required else _default(field)
     for note in notes:
         if isinstance(note, Reader):
             return note.read(fields, field.encode_name, context)
@@ -141,7 +142,7 @@ def _read(hint: Any, fields: Fields, field: msgspec.structs.FieldInfo, context: 
             return fields.number(key, default, least=int(least))
     reader = _READERS.get(kind)
     if reader is None:
-        value = fields.converted(key, hint, default)
+        value = fields.converted(key, cast("type[object]", hint), default)
         if value is None and field.required and not is_optional:
             raise Incomplete
         return value
@@ -149,11 +150,11 @@ def _read(hint: Any, fields: Fields, field: msgspec.structs.FieldInfo, context: 
     return None if is_optional and value in ("", (), {}) else value
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - of any type
+def _default(field: msgspec.structs.FieldInfo) -> object:
     return field.default_factory() if field.default is msgspec.NODEFAULT else field.default
 
 
-def _plain(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:  # noqa: ANN401 - a type
+def _plain(hint: object) -> tuple[Any, tuple[Any, ...], bool]:
     """A type without annotations and None; its annotations; whether it may be None."""
     is_optional = False
     notes: tuple[Any, ...] = ()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.column_checks import check_columns
 from ottla.spark.pipelines.definition import Pipeline
-from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text, suggestion
+from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text
 from ottla.spark.pipelines.keys import FileContext
 from ottla.spark.pipelines.loading_sources import read_source
 from ottla.spark.pipelines.loading_steps import read_step
@@ -52,7 +53,7 @@ def parse_pipeline(
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
         raise ConfigError(f"{file.name} is not valid TOML: {wrong}") from None
-    given = _with_variables(given, (), environment, mistakes)
+    given = cast("dict[str, Any]", _with_variables(given, (), environment, mistakes))
     _refuse_unknown(given, mistakes)
     top = Fields({key: value for key, value in given.items() if key not in _SECTIONS}, (), mistakes)
     name = _name(top, file)
@@ -134,8 +135,8 @@ def _check_whole(given: Mapping[str, Any], mistakes: Mistakes) -> None:
         mistakes.add((), f"the name {name} is there twice; sources, tables and steps are used by name")
 
 
-def _with_variables(value: object, path: tuple[str, ...], environment: Mapping[str, str], mistakes: Mistakes) -> Any:  # noqa: ANN401
-    """With `${NAME}` replaced by what the environment says, so that no password need be in a file."""
+def _with_variables(value: object, path: tuple[str, ...], environment: Mapping[str, str], mistakes: Mistakes) -> object:
+    """The value with `${NAME}` replaced by environment variables, so that passwords need not be in the file."""
     if isinstance(value, dict):
         return {key: _with_variables(each, (*path, key), environment, mistakes) for key, each in value.items()}
     if isinstance(value, list):

@@ -38,7 +38,7 @@ class OfArrow:
         for batch in batches:
             yield from self._conformed(self._function(pa.Table.from_batches([batch]))).to_batches()
 
-    def _conformed(self, made: Any) -> pa.Table:  # noqa: ANN401 - whatever the function returns
+    def _conformed(self, made: object) -> pa.Table:
         import pyarrow as pa
 
         if not isinstance(made, pa.Table):

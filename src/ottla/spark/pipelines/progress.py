@@ -85,9 +85,10 @@ def _lag(source: Mapping[str, Any]) -> int:
     return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items() if at in end)
 
 
-def _offsets(given: Any) -> dict[tuple[str, str], int]:  # noqa: ANN401 - text or JSON, as Spark likes
+def _offsets(given: object) -> dict[tuple[str, str], int]:
+    """Offsets as Spark reports them: JSON values, or their text."""
     try:
-        tree = json.loads(given) if isinstance(given, str) else given
+        tree: Any = json.loads(given) if isinstance(given, str) else given
         return {(topic, partition): int(each) for topic, by in tree.items() for partition, each in by.items()}
     except (AttributeError, TypeError, ValueError):
         return {}

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ottla.columns.types import Array, Map, Struct, decimal_of, shown
 from ottla.core.errors import ConfigError
 from ottla.registry.model import Schema
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, decimal_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ottla.columns.types import Type
+    from ottla.schema.avro_types import AvroSchema
     from ottla.schema.registry import Registry
-    from ottla.spark.pipelines.evolution.types import Type
 
 Format = Literal["avro", "json", "protobuf"]
 
-_AVRO: Final[dict[str, Any]] = {
+_AVRO: Final[dict[str, AvroSchema]] = {
     "boolean": "boolean",
     "tinyint": "int",
     "smallint": "int",
@@ -55,7 +56,7 @@ def avro_schema(columns: Struct, name: str) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def _avro_type(kind: Type, name: str) -> Any:  # noqa: ANN401 - Avro's JSON
+def _avro_type(kind: Type, name: str) -> AvroSchema:
     if isinstance(kind, Struct):
         return avro_schema(kind, name)
     if isinstance(kind, Array):

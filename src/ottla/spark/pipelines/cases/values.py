@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import SupportsFloat
 
 Type = Any
 """Spark's types as JSON: a name, or a table with `type` and what is in it."""
@@ -61,13 +62,13 @@ def _binary(value: object) -> bytes:
     return value if isinstance(value, bytes) else base64.b64decode(str(value))
 
 
-def _float(value: Any) -> float:  # noqa: ANN401
+def _float(value: SupportsFloat | str) -> float:
     if isinstance(value, bool):
         raise TypeError(value)
     return float(value)
 
 
-def _whole(value: Any) -> int:  # noqa: ANN401
+def _whole(value: float | Decimal) -> int:
     if isinstance(value, bool) or int(value) != value:
         raise TypeError(value)
     return int(value)

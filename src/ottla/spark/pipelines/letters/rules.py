@@ -61,9 +61,10 @@ def _block(text: str) -> tuple[TopicPartition, int]:
     return TopicPartition(topic, int(partition)), int(number)
 
 
-def offsets_of(given: Any) -> Offsets:  # noqa: ANN401 - text or JSON, as Spark likes
+def offsets_of(given: object) -> Offsets:
+    """Offsets as Spark reports them: JSON values, or their text."""
     try:
-        tree = json.loads(given) if isinstance(given, str) else given
+        tree: Any = json.loads(given) if isinstance(given, str) else given
         return {at: int(offset) for at, offset in from_tree(tree).items()}
     except (AttributeError, TypeError, ValueError):
         return {}

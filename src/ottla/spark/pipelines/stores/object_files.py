@@ -141,7 +141,7 @@ class Upload:
         self._writer = writer
         self._finish = finish
 
-    def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
+    def write(self, data: bytes | memoryview) -> int:
         return int(self._writer.write(bytes(data)))
 
     def flush(self) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ottla.columns.types import Struct, as_json, columns_of
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.decoding.columns import avro_columns, json_columns, protobuf_columns
 from ottla.registry.errors import InvalidSchema
 from ottla.registry.model import AVRO, JSON, PROTOBUF
-from ottla.spark.pipelines.evolution.types import Struct, as_json, columns_of
-from ottla.spark.registry.columns import avro_columns, json_columns, protobuf_columns
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
+
     from ottla.registry.model import Schema
     from ottla.schema.registry import Registry
 
@@ -49,7 +51,7 @@ def settle(registry: Registry, subject: str, kind: str | None = None) -> Settled
     return Settled(latest.id, latest.schema.type, columns)
 
 
-def columns_in(registry: Registry, schema: Schema, message: Any = None) -> Struct:  # noqa: ANN401 - a descriptor
+def columns_in(registry: Registry, schema: Schema, message: Descriptor | None = None) -> Struct:
     """The columns of a schema; of the first message of a .proto file, or the given one."""
     resolved = registry.resolved(schema)
     if schema.type == AVRO:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from ottla.columns.types import Array, Map, Struct, shown, struct_of
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, shown, struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+    from ottla.columns.types import Type
+    from ottla.core.json_values import Json, JsonObject
     from ottla.registry.avro.schema import Schema as AvroSchema
-    from ottla.spark.pipelines.evolution.types import Type
 
 VALUE: Final = "value"
 """The only column of a schema that is not a record."""
@@ -93,12 +96,12 @@ def json_columns(text: str, references: Mapping[str, str]) -> Struct:
     return found if isinstance(found, Struct) else struct_of([(VALUE, found)])
 
 
-def _json_type(schema: Any, root: Any, documents: Mapping[str, Any], depth: int) -> Type:  # noqa: ANN401
-    """What has no column type becomes text: its JSON."""
+def _json_type(schema: Json, root: Json, documents: Mapping[str, Json], depth: int) -> Type:
+    """The column type; string, for the value's JSON, if there is no other."""
     if not isinstance(schema, dict) or depth > _DEPTH:
         return "string"
     if "$ref" in schema:
-        return _json_type(*_referenced(schema["$ref"], root, documents), documents, depth + 1)
+        return _json_type(*_referenced(str(schema["$ref"]), root, documents), documents, depth + 1)
     schema = _without_null(schema)
     kind = schema.get("type")
     if kind == "object" or "properties" in schema:
@@ -112,28 +115,29 @@ def _json_type(schema: Any, root: Any, documents: Mapping[str, Any], depth: int)
     return _JSON.get(str(kind), "string")
 
 
-def _json_object(schema: dict[str, Any], root: Any, documents: Mapping[str, Any], depth: int) -> Type:  # noqa: ANN401
+def _json_object(schema: JsonObject, root: Json, documents: Mapping[str, Json], depth: int) -> Type:
     properties = schema.get("properties")
-    if properties:
+    if properties and isinstance(properties, dict):
         return struct_of((name, _json_type(each, root, documents, depth + 1)) for name, each in properties.items())
     more = schema.get("additionalProperties")
     return Map("string", _json_type(more, root, documents, depth + 1)) if isinstance(more, dict) else "string"
 
 
-def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+def _without_null(schema: JsonObject) -> JsonObject:
     """The schema of the values that are not null, if there is one."""
     kind = schema.get("type")
     if isinstance(kind, list):
         others = [each for each in kind if each != "null"]
         return {**schema, "type": others[0] if len(others) == 1 else None}
     for word in ("oneOf", "anyOf"):
-        branches = [each for each in schema.get(word, ()) if each != {"type": "null"}]
+        given = schema.get(word)
+        branches = [each for each in given if each != {"type": "null"}] if isinstance(given, list) else []
         if len(branches) == 1 and isinstance(branches[0], dict):
             return _without_null(branches[0])
     return schema
 
 
-def _referenced(name: str, root: Any, documents: Mapping[str, Any]) -> tuple[Any, Any]:  # noqa: ANN401
+def _referenced(name: str, root: Json, documents: Mapping[str, Json]) -> tuple[Json, Json]:
     document, _, pointer = name.partition("#")
     root = documents.get(document) if document else root
     found = root
@@ -165,14 +169,14 @@ _PROTOBUF: Final = {
 """By the number of FieldDescriptorProto.Type."""
 
 
-def protobuf_columns(descriptor: Any, inside: tuple[str, ...] = ()) -> Struct:  # noqa: ANN401
+def protobuf_columns(descriptor: Descriptor, inside: tuple[str, ...] = ()) -> Struct:
     if descriptor.full_name in inside:
         raise ConfigError(f"the Protobuf message {descriptor.full_name} contains itself: it has no columns")
     inside = (*inside, descriptor.full_name)
     return struct_of((each.name, _protobuf_field(each, inside)) for each in descriptor.fields)
 
 
-def _protobuf_field(field: Any, inside: tuple[str, ...]) -> Type:  # noqa: ANN401
+def _protobuf_field(field: FieldDescriptor, inside: tuple[str, ...]) -> Type:
     message = field.message_type
     if message is not None and message.GetOptions().map_entry:
         key, value = (_protobuf_type(message.fields_by_name[name], inside) for name in ("key", "value"))
@@ -181,7 +185,7 @@ def _protobuf_field(field: Any, inside: tuple[str, ...]) -> Type:  # noqa: ANN40
     return Array(kind) if field.is_repeated else kind
 
 
-def _protobuf_type(field: Any, inside: tuple[str, ...]) -> Type:  # noqa: ANN401
+def _protobuf_type(field: FieldDescriptor, inside: tuple[str, ...]) -> Type:
     message = field.message_type
     if message is None:
         return _PROTOBUF[field.type]

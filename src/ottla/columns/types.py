@@ -40,6 +40,8 @@ class Map:
 
 
 Type: TypeAlias = "str | Struct | Array | Map"
+SparkJson: TypeAlias = str | dict[str, Any]
+"""A type in the JSON form of Spark and Delta (`DataType.jsonValue()`)."""
 
 _SPARK_WORDS: Final = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
@@ -49,7 +51,7 @@ def struct_of(pairs: Iterable[tuple[str, Type]]) -> Struct:
     return Struct(tuple(Field(name, kind) for name, kind in pairs))
 
 
-def from_spark(given: Any) -> Type:  # noqa: ANN401 - JSON
+def from_spark(given: SparkJson) -> Type:
     """A type in the JSON form of Spark and Delta (`DataType.jsonValue()`)."""
     if isinstance(given, str):
         return _SPARK_WORDS.get(given, given)
@@ -62,7 +64,7 @@ def from_spark(given: Any) -> Type:  # noqa: ANN401 - JSON
     return from_spark(given["sqlType"])  # a user-defined type
 
 
-def columns_of(given: object) -> Struct:
+def columns_of(given: SparkJson) -> Struct:
     """The columns of a schema in Spark's JSON form."""
     found = from_spark(given)
     if not isinstance(found, Struct):
@@ -70,7 +72,7 @@ def columns_of(given: object) -> Struct:
     return found
 
 
-def as_json(kind: Type) -> Any:  # noqa: ANN401 - JSON
+def as_json(kind: Type) -> SparkJson:
     """The JSON form that `from_spark` reads."""
     if isinstance(kind, Struct):
         return {"type": "struct", "fields": [{"name": each.name, "type": as_json(each.type)} for each in kind.fields]}

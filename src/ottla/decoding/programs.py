@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from ottla.decoding.columns import AS_JSON, AVRO_LOGICAL, TIMESTAMP, VALUE, WRAPPERS
 from ottla.registry.avro.parsing import parse
 from ottla.registry.avro.printing import canonical
 from ottla.registry.model import AVRO
 from ottla.schema.errors import SchemaError
 from ottla.schema.frames import read_indexes
-from ottla.spark.registry.columns import AS_JSON, AVRO_LOGICAL, TIMESTAMP, VALUE, WRAPPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
+
+    from google.protobuf.descriptor import FieldDescriptor
+    from google.protobuf.internal.containers import RepeatedScalarContainer, ScalarMap
+    from google.protobuf.message import Message
 
     from ottla.registry.model import Schema
     from ottla.schema.registry import Registry
@@ -103,7 +108,7 @@ def _avro_reader(registry: Registry, schema: Schema, latest: Schema) -> Callable
     read_one = library.schemaless_reader
     is_bytes = writer == "bytes" or (isinstance(writer, dict) and writer.get("type") == "bytes")
 
-    def read(data: bytes, _: bytes | None) -> Any:  # noqa: ANN401
+    def read(data: bytes, _: bytes | None) -> dict[str, Any]:
         if is_bytes:
             return {VALUE: data}
         source = io.BytesIO(data)
@@ -115,7 +120,7 @@ def _avro_reader(registry: Registry, schema: Schema, latest: Schema) -> Callable
     return read
 
 
-def _for_columns(library: Any, registry: Registry, schema: Schema) -> tuple[Any, bool]:  # noqa: ANN401
+def _for_columns(library: ModuleType, registry: Registry, schema: Schema) -> tuple[Any, bool]:
     parsed, _ = parse(schema.text, [text for _, text in registry.resolved(schema)], is_new=False)
     return library.parse_schema(_plain(json.loads(canonical(parsed)))), parsed.kind in ("record", "error")
 
@@ -123,7 +128,7 @@ def _for_columns(library: Any, registry: Registry, schema: Schema) -> tuple[Any,
 _KEPT: Final = (*AVRO_LOGICAL, "decimal")
 
 
-def _plain(schema: Any) -> Any:  # noqa: ANN401 - Avro's JSON
+def _plain(schema: object) -> object:
     """Without the logical types that columns do not have."""
     if isinstance(schema, dict):
         return {key: _plain(each) for key, each in schema.items() if key != "logicalType" or each in _KEPT}
@@ -139,7 +144,7 @@ def _protobuf_reader(registry: Registry, schema: Schema) -> Callable[[bytes, byt
     messages = Messages(schema, registry.resolved(schema))
     known: dict[tuple[int, ...], Any] = {}
 
-    def read(data: bytes, in_header: bytes | None) -> Any:  # noqa: ANN401
+    def read(data: bytes, in_header: bytes | None) -> dict[str, Any]:
         indexes, begin = read_indexes(data) if in_header is None else (read_indexes(in_header)[0], 0)
         kind = known.get(indexes)
         if kind is None:
@@ -149,8 +154,8 @@ def _protobuf_reader(registry: Registry, schema: Schema) -> Callable[[bytes, byt
     return read
 
 
-def _message_row(message: Any) -> dict[str, Any]:  # noqa: ANN401
-    row = {}
+def _message_row(message: Message) -> dict[str, Any]:
+    row: dict[str, object] = {}
     for field in message.DESCRIPTOR.fields:
         if field.is_repeated:
             row[field.name] = _repeated(field, getattr(message, field.name))
@@ -159,14 +164,14 @@ def _message_row(message: Any) -> dict[str, Any]:  # noqa: ANN401
     return row
 
 
-def _repeated(field: Any, values: Any) -> list[Any]:  # noqa: ANN401
+def _repeated(field: FieldDescriptor, values: RepeatedScalarContainer | ScalarMap) -> list[Any]:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         value = field.message_type.fields_by_name["value"]
         return [(key, _protobuf_value(value, each)) for key, each in values.items()]
     return [_protobuf_value(field, each) for each in values]
 
 
-def _protobuf_value(field: Any, value: Any) -> Any:  # noqa: ANN401
+def _protobuf_value(field: FieldDescriptor, value: Any) -> object:  # noqa: ANN401 - a scalar or a message
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
         return str(value) if known is None else known.name
