@@ -78,13 +78,15 @@ class DeltaTable:
         from ottla.spark.pipelines.tables.delta_merge import merge
 
         self._evolve(evolution)
-        table = self._opened()
+        table = self._table or self._opened()
+        # A failure leaves it in an unknown state; the next attempt reads the log again.
         self._table = None
         self._is_merged = True
         before = set(_names(table))
         merge(table, changes, arrow_schema(evolution.columns), rule, **_commit_options(batch))
         self._replaced.note(before - set(_names(table)), time.monotonic())
         self._after_commit(table)
+        self._table = table
         clear(self._files, batch)
         return int(changes.rows.num_rows)
 
