@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _SLACK: Final = 10
-"""Expire so many at once, or more: finding their files takes a few requests."""
+"""Expire at least this number at once: finding their files takes a few requests."""
 
 
 @dataclass(slots=True)
