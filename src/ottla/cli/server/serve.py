@@ -48,7 +48,7 @@ _logger: Final = logging.getLogger("ottla.serve")
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
-class _Wishes(NamedTuple):
+class _Modes(NamedTuple):
     """Options that exist only on the command line."""
 
     enable_faults: bool = False
@@ -158,9 +158,9 @@ def serve(  # noqa: PLR0913
         elif adopt:
             raise click.UsageError("--adopt needs --workers")
         else:
-            wishes = _Wishes(enable_faults, ephemeral, lambda: broker_settings(config_file, assignments, given))
+            modes = _Modes(enable_faults, ephemeral, lambda: broker_settings(config_file, assignments, given))
             announce = partial(say_ready, ready_file=ready_file, style=log_format)
-            run(serve_until_stopped(configs, announce, wishes=wishes))
+            run(serve_until_stopped(configs, announce, modes=modes))
 
 
 @contextmanager
@@ -220,7 +220,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
 
 
 async def serve_until_stopped(
-    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, wishes: _Wishes | None = None
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: _Modes | None = None
 ) -> None:
     with without_garbage_collection():
         from ottla.broker.broker import Broker
@@ -228,7 +228,7 @@ async def serve_until_stopped(
 
         gc.freeze()  # or the first collection would scan it all
     raise_limit()
-    wishes = wishes or _Wishes()
+    modes = modes or _Modes()
     settings, dmqp_config = configs.settings, configs.dmqp
     _logger.info("starting ottla %s: node %d, process %d", __version__, settings.broker.node_id, os.getpid())
     broker = Broker(settings, inherited=inherited)
@@ -239,13 +239,13 @@ async def serve_until_stopped(
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        doomed = settings.broker.data_dir if wishes.ephemeral else None
+        doomed = settings.broker.data_dir if modes.ephemeral else None
         loop.add_signal_handler(number, _on_signal, number, stopping, doomed)
-    loop.add_signal_handler(signal.SIGHUP, _reload, broker, configs, wishes.load)
+    loop.add_signal_handler(signal.SIGHUP, _reload, broker, configs, modes.load)
     if inherited is not None:
         inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
     await _start(broker, settings.net)
-    if wishes.enable_faults:
+    if modes.enable_faults:
         _enable_faults(broker)
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
@@ -258,7 +258,7 @@ async def serve_until_stopped(
     dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
     if http is not None:
         http.start()
-    _calm_garbage_collection()
+    _freeze_loaded_modules()
     await stopping.wait()
     if http is not None:
         await http.stop()
@@ -347,7 +347,7 @@ def _stop_soon(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None
     loop.call_soon_threadsafe(stopping.set)
 
 
-def _calm_garbage_collection() -> None:
+def _freeze_loaded_modules() -> None:
     """Exclude loaded modules from garbage collection, which would scan them repeatedly during long requests.
 
     With Python's defaults that takes longer than the request, and blocks others.
