@@ -15,10 +15,10 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 import ottla.testing
 from bench.report import Row, against, speed
+from ottla.decoding import programs
+from ottla.decoding.decoder import ColumnDecoder
+from ottla.decoding.schemas import settle
 from ottla.schema import AvroDeserializer, AvroSerializer, Registry
-from ottla.spark.registry import programs
-from ottla.spark.registry.decoding import ColumnDecoder
-from ottla.spark.registry.schemas import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

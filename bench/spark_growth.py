@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from bench.report import Row
 from bench.spark_driver_memory import driver_memory, resident_mb
+from ottla.columns.evolution import Evolution
+from ottla.columns.types import as_json, struct_of
 from ottla.spark.pipelines.changes.rules import DELETE
-from ottla.spark.pipelines.evolution.rules import Evolution
-from ottla.spark.pipelines.evolution.types import as_json, struct_of
 from ottla.spark.pipelines.sinks.batch import MicroBatch
 from ottla.spark.pipelines.sinks.iceberg import IcebergSink
 from ottla.spark.pipelines.sinks.postgresql import PostgresqlSink

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from interop.object_store_servers import azurite_server, versitygw_server
+from ottla.columns.types import Struct, struct_of
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.evolution.deciding import evolution_for
-from ottla.spark.pipelines.evolution.types import Struct, struct_of
 from ottla.spark.pipelines.sinks.registry import SINKS
 from ottla.spark.pipelines.sinks.tables import TableSink
 from ottla.spark.pipelines.stores.checking import check_access

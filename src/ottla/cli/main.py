@@ -55,6 +55,11 @@ COMMANDS: Final = {
     "user": Command("ottla.cli.security.user", "List and change users with passwords."),
 }
 
+_PLURALS: Final = {
+    f"{name}s": name for name in ("acl", "group", "pipeline", "queue", "quota", "role", "schema", "token")
+}
+_PLURALS.update({f"{name}s": name for name in ("topic", "transaction", "user")})
+
 
 class Failure(click.ClickException):
     """An error that its message explains: no traceback."""
@@ -78,6 +83,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        cmd_name = _PLURALS.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         with without_garbage_collection():

@@ -20,3 +20,9 @@ def closest(given: str, known: Iterable[str]) -> str | None:
     import difflib
 
     return next(iter(difflib.get_close_matches(given, names, n=1)), None)
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """The end of an error message: the closest known name, if any."""
+    close = closest(given, known)
+    return "" if close is None else f"; did you mean {close}?"

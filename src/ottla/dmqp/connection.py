@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.broker.interfaces.in_process_requests import Refused
 from ottla.core.security import AclOperation, ResourceType
-from ottla.dmqp.frame import FrameParser, Method, Status, TooLong, reply, status_of
+from ottla.dmqp.frame import Frame, FrameParser, Method, Status, TooLong, reply, status_of
+from ottla.net.client_stream import ClientStream
 
 if TYPE_CHECKING:
     from ottla.broker.interfaces.in_process_requests import LocalClient
     from ottla.broker.interfaces.protocol_servers import ShardStats
-    from ottla.dmqp.frame import Frame
     from ottla.dmqp.shard import Replies, Shard
 
 _METHODS: Final = frozenset(Method)
@@ -24,13 +24,8 @@ _OPERATIONS: Final[dict[int, AclOperation]] = {
     Method.POP: AclOperation.READ,
     Method.PEEK_SEQUENCE_ID: AclOperation.READ,
 }
-_AHEAD_FRAMES: Final = 256
-_AHEAD_BYTES: Final = 1 << 20
-"""Limit of pipelined bytes; above it, the socket is not read until some of them are answered."""
 _TOGETHER: Final = 64
 """This many consecutive requests of one kind are served together."""
-_LEAST_PROGRESS_BYTES: Final = 1024
-"""Less than this does not count as progress of an incomplete request or an unread reply."""
 _DROPPED_BYTES: Final = 8 << 20
 """This much is read and dropped after the last reply, so that the client can read it."""
 
@@ -55,45 +50,32 @@ class Service(Protocol):
         """Count this many more held bytes for this client, or fewer; returns False if the total limit is exceeded."""
 
 
-class ShardConnection(asyncio.Protocol):
-    _transport: asyncio.Transport
+class ShardConnection(ClientStream[Frame, FrameParser], asyncio.Protocol):
+    AHEAD_FRAMES = 256
 
     def __init__(self, service: Service, shard: Shard) -> None:
+        super().__init__(FrameParser())
         self.shard = shard
-        self.peer = "?"
         self.client: LocalClient | None = None
         """The client whose permissions are checked, if clients are authorized individually."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._service = service
-        self._frames = FrameParser()
-        self._backlog: list[Frame] = []
-        self._backlog_bytes = 0
-        self._held_bytes = 0
+        self._counted_bytes = 0
         self._waiting: Replies | None = None
         self._asked_ns = 0
         self._last_reply = b""
         """Sent after everything before it; the connection is closed then."""
-        self._is_finishing = False
-        self._is_over = False
         self._dropped_bytes = 0
-        self._is_reading_paused = False
-        self._is_writing_paused = False
-        self._moved_bytes = 0
-        self._moved_before = 0
-        self._was_stalled = False
-        self._quiet_since_s = 0.0
 
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # it is a socket's
-        self._quiet_since_s = asyncio.get_running_loop().time()
-        self.peer = (transport.get_extra_info("peername") or ("?",))[0]
+        super().connection_made(transport)
         if not self._service.opened(self):
             self.abort()
 
     def data_received(self, data: bytes) -> None:
-        self._moved_bytes += len(data)
+        self._moved += len(data)
         if self._is_over or self._is_finishing:
             self._drop(len(data))
             return
@@ -112,13 +94,11 @@ class ShardConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Handle the end of the client's data. Earlier requests are still answered, if the client may be reading."""
         self._is_finishing = True
-        return self._transport.can_write_eof() and self._is_busy
+        return self._transport.can_write_eof() and self.is_busy
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever the reason, it is gone
-        self._is_over = True
-        self._backlog.clear()
-        self._backlog_bytes = 0
-        self._service.holds(self, -self._held_bytes)
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._service.holds(self, -self._counted_bytes)
         self._service.closed(self)
         self.gone.set_result(None)
 
@@ -141,7 +121,7 @@ class ShardConnection(asyncio.Protocol):
                     break
                 run.append(frame)
             self._ask(method, run)
-        if not self._backlog and self._waiting is None and self._is_finishing:
+        if self._is_finishing and not self.is_busy:
             self._end()
         self._control_reading()
         self._count_held()
@@ -173,6 +153,7 @@ class ShardConnection(asyncio.Protocol):
 
     def _answered(self, replies: Replies) -> None:
         self._waiting = None
+        self._moved += 1
         if (error := replies.exception()) is not None:
             self._service.failed(self, error)
             self.abort()
@@ -183,8 +164,7 @@ class ShardConnection(asyncio.Protocol):
     def _send(self, replies: list[bytes]) -> None:
         done = self._backlog[: len(replies)]
         self._count(done[0].method, replies)
-        del self._backlog[: len(replies)]
-        self._backlog_bytes -= sum([len(frame.payload) for frame in done])
+        self._answered_first(len(replies), sum([len(frame.payload) for frame in done]))
         self._transport.write(b"".join(replies))
 
     def _count(self, method: int, replies: list[bytes]) -> None:
@@ -210,53 +190,27 @@ class ShardConnection(asyncio.Protocol):
         if self._dropped_bytes > _DROPPED_BYTES:
             self.abort()
 
-    def _control_reading(self) -> None:
-        is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= _AHEAD_BYTES
-        if is_far_ahead != self._is_reading_paused and not self._transport.is_closing():
-            self._is_reading_paused = is_far_ahead
-            if is_far_ahead:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
-
     def _count_held(self) -> None:
         if self._transport.is_closing():
             return
-        held = self._frames.pending_bytes + self._backlog_bytes + self._transport.get_write_buffer_size()
-        more, self._held_bytes = held - self._held_bytes, held
+        held = self.held_bytes + self._unsent_bytes
+        more, self._counted_bytes = held - self._counted_bytes, held
         if more and not self._service.holds(self, more):
             self.abort()
 
     # Called by the server
 
     @property
-    def certificate(self) -> dict[str, Any]:
-        """The contents of the client's certificate; empty without one."""
-        return self._transport.get_extra_info("peercert") or {}
-
-    @property
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
+        """Whether a request is being answered."""
         return self._waiting is not None or bool(self._backlog)
 
     def is_late(self, now_s: float, timeout_s: float) -> bool:
-        """Whether it has been idle for too long, as far as calls of this method can tell."""
-        unsent = self._transport.get_write_buffer_size()
-        is_stalled = unsent > 0 or (self._frames.pending_bytes > 0 and not self._is_reading_paused)
-        # One byte now and then would keep it alive forever.
-        least = _LEAST_PROGRESS_BYTES if is_stalled and self._was_stalled else 1
-        self._was_stalled = is_stalled
-        moved = self._moved_bytes - unsent
-        if abs(moved - self._moved_before) >= least or (self._is_busy and not is_stalled):
-            self._moved_before = moved
-            self._quiet_since_s = now_s
-        return now_s - self._quiet_since_s > timeout_s
+        """Whether it has been idle or stalled for too long."""
+        return self.quiet_s(now_s) > timeout_s and (self.is_stalled or not self.is_busy)
 
     def finish(self) -> None:
         """Answer the received requests, then close."""
         self._is_finishing = True
         if not self._is_over:
             self._serve()
-
-    def abort(self) -> None:
-        self._is_over = True
-        self._transport.abort()

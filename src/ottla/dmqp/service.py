@@ -78,11 +78,11 @@ class DoorService:
         return True
 
     def _identify(self, connection: ShardConnection) -> bool:
-        user = self._broker.security.user_in(connection.certificate)
+        user = self._broker.security.user_in(connection.certificate or {})
         if user is None:
             self.refused(connection, "no rule of security.principal_rules fits its certificate")
             return False
-        connection.client = LocalClient(self._broker, "dmqp", (connection.peer, 0), f"User:{user}")
+        connection.client = LocalClient(self._broker, "dmqp", connection.peer, f"User:{user}")
         return True
 
     def closed(self, connection: ShardConnection) -> None:
@@ -91,11 +91,11 @@ class DoorService:
 
     def refused(self, connection: ShardConnection, reason: str) -> None:
         if self._is_news(connection, reason):
-            _logger.warning("DMQP connection from %s closed: %s", connection.peer, reason)
+            _logger.warning("DMQP connection from %s closed: %s", connection.peer[0], reason)
 
     def failed(self, connection: ShardConnection, error: BaseException) -> None:
         if self._is_news(connection, type(error).__name__):
-            _logger.error("internal error while answering %s over DMQP", connection.peer, exc_info=error)
+            _logger.error("internal error while answering %s over DMQP", connection.peer[0], exc_info=error)
 
     def holds(self, connection: ShardConnection, more: int) -> bool:
         self._held_bytes += more
@@ -106,7 +106,7 @@ class DoorService:
 
     def _is_news(self, connection: ShardConnection, reason: str) -> bool:
         """Whether the event is the first of its kind from this address: a flood must not fill the disk."""
-        kind = connection.peer, reason
+        kind = connection.peer[0], reason
         if kind in self._reported:
             return False
         if len(self._reported) >= _MOST_REPORTS:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.errors import ProtocolError
 from ottla.core.security import ANONYMOUS
+from ottla.net.client_stream import AHEAD_BYTES, ClientStream
 from ottla.wire.frame import BrokenFrame, FrameParser
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from ottla.core.ids import Address
     from ottla.wire.declare import AnyBytes
 
-_AHEAD_FRAMES: Final = 64
-_AHEAD_BYTES: Final = 1 << 20
-"""Limit of pipelined bytes; above it, the socket is not read until some of them are answered."""
 LOGIN_FRAME_BYTES: Final = 128 * 1024
 _LOGIN_AHEAD_BYTES: Final = 64 * 1024
 """The limit of pipelined bytes before a required authentication. Together with one read (SCRATCH_BYTES), the current
@@ -28,8 +26,6 @@ _TURN_FRAMES: Final = 64
 _READY_BUFFERS: Final = 64
 _READY_BYTES: Final = 16 * 1024
 """Responses smaller than this are sent together, up to this total; a larger one is sent at once."""
-_LEAST_PROGRESS_BYTES: Final = 1024
-"""Less than this does not count as progress of an incomplete request or an unread response."""
 
 
 class InPlace(Protocol):
@@ -95,58 +91,29 @@ class Service(Protocol):
         """Handle a client that has read its responses."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(ClientStream[memoryview, FrameParser], asyncio.BufferedProtocol):
     __slots__ = (
-        "_ahead_bytes",
-        "_backlog",
-        "_backlog_bytes",
-        "_frames",
         "_has_turn_coming",
-        "_is_finishing",
-        "_is_over",
-        "_is_reading_paused",
-        "_is_writing_paused",
-        "_moved",
-        "_moved_before",
         "_mute_s",
         "_pending",
-        "_quiet_since_s",
         "_service",
-        "_transport",
-        "_was_stalled",
         "groups",
-        "local",
         "login",
-        "peer",
         "principal",
         "state",
     )
 
-    _transport: asyncio.Transport
+    AHEAD_FRAMES = 64
 
     def __init__(self, service: Service) -> None:
+        most_bytes = min(LOGIN_FRAME_BYTES, service.max_frame_bytes) if service.needs_login else service.max_frame_bytes
+        super().__init__(FrameParser(most_bytes, service.scratch))
         self._service = service
-        most_bytes = service.max_frame_bytes
-        self._frames = FrameParser(
-            min(LOGIN_FRAME_BYTES, most_bytes) if service.needs_login else most_bytes, service.scratch
-        )
-        self._ahead_bytes = _LOGIN_AHEAD_BYTES if service.needs_login else _AHEAD_BYTES
-        # A list, not a deque: nearly always empty, and an empty deque takes half a kilobyte.
-        self._backlog: list[memoryview] = []
-        self._backlog_bytes = 0
+        if service.needs_login:
+            self._ahead_bytes = _LOGIN_AHEAD_BYTES
         self._pending: asyncio.Task[list[AnyBytes] | None] | Waiting | None = None
         self._has_turn_coming = False
-        self._is_reading_paused = False
-        self._is_writing_paused = False
-        self._is_finishing = False
-        self._is_over = False
-        self._moved = 0  # counts received bytes; cheaper than reading the clock each time
-        self._moved_before = 0
-        self._was_stalled = False
-        self._quiet_since_s = 0.0
         self._mute_s = 0.0
-        self.peer = ("", 0)
-        self.local = ("", 0)
         self.principal = ANONYMOUS
         self.groups: tuple[str, ...] = ()
         self.login: object = None
@@ -157,10 +124,7 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # it is a socket's
-        self._quiet_since_s = asyncio.get_running_loop().time()
-        self.peer = (transport.get_extra_info("peername") or ("?", 0))[:2]
-        self.local = (transport.get_extra_info("sockname") or ("?", 0))[:2]
+        super().connection_made(transport)
         if not self._service.opened(self):
             self.abort()
 
@@ -196,10 +160,8 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         return False
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever the reason, it is gone
-        self._is_over = True
-        self._backlog.clear()
-        self._backlog_bytes = 0
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
         if self._pending is not None:
             # Not before the task has started, or its wait would never be cancelled.
             asyncio.get_running_loop().call_soon(self._pending.cancel)
@@ -294,9 +256,8 @@ class Connection(asyncio.BufferedProtocol):
                     ready = []
         if ready:
             self._send(ready)
-        self._backlog_bytes -= sum(map(len, self._backlog[:served]))
-        del self._backlog[:served]
-        self._control_reading()
+        self._answered_first(served, sum(map(len, self._backlog[:served])))
+        self._control_reading(is_wanted=not (self._is_finishing or self._is_over))
         if self._is_finishing and not self.is_busy:
             self.close()
 
@@ -334,23 +295,13 @@ class Connection(asyncio.BufferedProtocol):
         self._pending = task = asyncio.ensure_future(asyncio.sleep(seconds, None))
         task.add_done_callback(self._answered)
 
-    def _control_reading(self) -> None:
-        is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= self._ahead_bytes
-        should_pause = is_far_ahead or self._is_finishing or self._is_over
-        if should_pause != self._is_reading_paused:
-            self._is_reading_paused = should_pause
-            if should_pause:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
-
     def _hang_up(self, error: BaseException) -> None:
         if isinstance(error, ProtocolError):
             self._service.refused(self, error)
         else:
             self._service.failed(self, error)
         self._is_over = True
-        self._control_reading()
+        self._control_reading(is_wanted=False)
         # Not closed at once: responses to earlier requests may still have to be written.
         asyncio.get_running_loop().call_soon(self.close)
 
@@ -365,67 +316,24 @@ class Connection(asyncio.BufferedProtocol):
         return self._service.name
 
     @property
-    def certificate(self) -> dict[str, Any] | None:
-        """The subject of the client's certificate, if it presented a trusted one."""
-        found: dict[str, Any] | None = self._transport.get_extra_info("peercert")
-        return found or None
-
-    @property
     def is_busy(self) -> bool:
         """Whether a request is being answered."""
         return not self._is_over and (self._pending is not None or bool(self._backlog))
 
-    @property
-    def held_bytes(self) -> int:
-        """The number of bytes held for its requests."""
-        return self._frames.pending_bytes + self._backlog_bytes
-
-    @property
-    def is_stalled(self) -> bool:
-        """Whether a request is incomplete although we read, or a response is not being read."""
-        return (self._frames.pending_bytes > 0 and not self._is_reading_paused) or self._unsent_bytes > 0
-
-    @property
-    def _unsent_bytes(self) -> int:
-        return self._transport.get_write_buffer_size()
-
-    def quiet_s(self, now_s: float) -> float:
-        """How long it has been idle, as far as calls of this method can tell.
-
-        While stalled, a trickle does not count as activity, or one byte now and then would keep it alive forever.
-        """
-        is_stalled = self.is_stalled
-        least = _LEAST_PROGRESS_BYTES if is_stalled and self._was_stalled else 1
-        self._was_stalled = is_stalled
-        moved = self._moved - self._unsent_bytes
-        if abs(moved - self._moved_before) >= least:
-            self._moved_before = moved
-            self._quiet_since_s = now_s
-        return now_s - self._quiet_since_s
-
     def admit(self) -> None:
         """Apply the normal limits after authentication."""
         self._frames.allow(self._service.max_frame_bytes)
-        self._ahead_bytes = _AHEAD_BYTES
+        self._ahead_bytes = AHEAD_BYTES
 
     def finish(self) -> None:
         """Answer the received requests, then close."""
         self._is_finishing = True
-        self._control_reading()
+        self._control_reading(is_wanted=False)
         if not self.is_busy:
             self.close()
-
-    def close(self) -> None:
-        """Send pending data, then close."""
-        self._transport.close()
 
     def end_with(self, data: bytes) -> None:
         """Send this instead of the current response, then close."""
         self._is_over = True
         self._transport.write(data)
         self._transport.close()
-
-    def abort(self) -> None:
-        """Close at once."""
-        self._is_over = True
-        self._transport.abort()

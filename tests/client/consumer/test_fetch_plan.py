@@ -94,3 +94,15 @@ def test_max_wait_zero_never_waits() -> None:
     rule = WaitRule(max_wait_ms=0)
 
     assert [rule.next_wait_ms(has_all=False) for _ in range(3)] == [0, 0, 0]
+
+
+def test_nothing_is_fetched_from_the_end_of_a_bounded_seek_on() -> None:
+    one = queue(A)
+    one.seek(3, until=5)
+    assert plan_fetch([one], 0.0, with_caught_up=True).ready == [one]
+
+    fill(one, batch(3, 2), end=99)
+    assert plan_fetch([one], 0.0, with_caught_up=True).attached == 0
+
+    one.seek(5)
+    assert plan_fetch([one], 0.0, with_caught_up=True).ready == [one]

@@ -10,9 +10,7 @@ import pytest
 from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines, a_sink
 
-from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.changes.rules import DELETE
-from ottla.spark.pipelines.evolution.rules import (
+from ottla.columns.evolution import (
     AddColumn,
     Evolution,
     EvolutionPolicy,
@@ -20,7 +18,9 @@ from ottla.spark.pipelines.evolution.rules import (
     WidenColumn,
     decide,
 )
-from ottla.spark.pipelines.evolution.types import Array, Struct, as_json, from_spark, struct_of
+from ottla.columns.types import Array, Struct, as_json, from_spark, struct_of
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.changes.rules import DELETE
 from ottla.spark.pipelines.sinks.batch import MicroBatch
 from ottla.spark.pipelines.sinks.delta import DeltaSink
 from ottla.spark.pipelines.sinks.iceberg import IcebergSink

@@ -90,6 +90,30 @@ def test_a_delta_table_has_a_short_log_and_every_row(tmp_path: Path) -> None:
     assert len(older.to_pyarrow_table()) == (COMMITS - 10) * 10
 
 
+def test_merges_read_the_log_of_a_delta_table_once_in_ten_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import deltalake
+
+    opened: list[Any] = []
+    read = deltalake.DeltaTable.__init__
+
+    def counted(self: Any, *given: Any, **options: Any) -> None:
+        opened.append(self)
+        read(self, *given, **options)
+
+    monkeypatch.setattr(deltalake.DeltaTable, "__init__", counted)
+
+    sink = grown(tmp_path, "delta", key=("id",), mode="update")
+
+    assert len(opened) <= COMMITS / 10 + 2
+    expected: dict[int, bool] = {}
+    for number in range(COMMITS):
+        expected |= {each: bool(number) and each % 10 == 0 for each in known_ids(number)}
+    found = sorted(deltalake.DeltaTable(sink.path).to_pyarrow_table()["id"].to_pylist())
+    assert found == sorted(each for each, is_deleted in expected.items() if not is_deleted)
+
+
 def test_the_log_of_a_foreign_delta_table_is_not_truncated(tmp_path: Path) -> None:
     import deltalake
     import pyarrow as pa

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from ottla.columns.ddl import columns
+from ottla.columns.types import struct_of
 from ottla.core.errors import ConfigError, OttlaError
 from ottla.core.pipeline_status import QueryStatus
 from ottla.spark.pipelines.avro_schema import avro_ddl
 from ottla.spark.pipelines.databases.statements import create, name, postgres_type, sqlite_type, upsert
-from ottla.spark.pipelines.ddl import columns
-from ottla.spark.pipelines.evolution.types import struct_of
 from ottla.spark.pipelines.example import example
 from ottla.spark.pipelines.explained import stateful_parts
 from ottla.spark.pipelines.failures import reason_in

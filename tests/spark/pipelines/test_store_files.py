@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from obstore.store import MemoryStore
 
-from ottla.spark.pipelines.evolution.rules import Evolution, WidenColumn
-from ottla.spark.pipelines.evolution.types import struct_of
+from ottla.columns.evolution import Evolution, WidenColumn
+from ottla.columns.types import struct_of
 from ottla.spark.pipelines.stores.files import TableBusy
 from ottla.spark.pipelines.stores.object_files import ObjectFiles, StoreFailed, opened_store
 from ottla.spark.pipelines.stores.settings import StorageSettings

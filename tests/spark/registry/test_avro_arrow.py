@@ -23,9 +23,9 @@ pa = pytest.importorskip("pyarrow")
 fastavro = pytest.importorskip("fastavro")
 avro_arrow = pytest.importorskip("ottla.spark.registry.avro_arrow", reason="not compiled")
 avro_program = pytest.importorskip("ottla.spark.registry.avro_program")
-programs = pytest.importorskip("ottla.spark.registry.programs")
-columns = pytest.importorskip("ottla.spark.registry.columns")
-arrow_types = pytest.importorskip("ottla.spark.pipelines.arrow_types")
+programs = pytest.importorskip("ottla.decoding.programs")
+columns = pytest.importorskip("ottla.decoding.columns")
+arrow_types = pytest.importorskip("ottla.columns.arrow_types")
 
 TIMES = st.datetimes(datetime(1950, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(microsecond=0, tzinfo=UTC))
 SCALARS: list[tuple[Any, st.SearchStrategy[Any]]] = [

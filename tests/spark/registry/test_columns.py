@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ottla.testing
+from ottla.columns.types import shown
 from ottla.core.errors import ConfigError
+from ottla.decoding.columns import avro_columns, json_columns, news, protobuf_columns
+from ottla.decoding.schemas import Settled, settle
 from ottla.registry.avro.parsing import parse
 from ottla.schema import AvroSerializer, ProtobufSerializer, Registry
-from ottla.spark.pipelines.evolution.types import shown
-from ottla.spark.registry.columns import avro_columns, json_columns, news, protobuf_columns
 from ottla.spark.registry.encoding import RowEncoder, avro_schema, json_schema
-from ottla.spark.registry.schemas import Settled, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pa = pytest.importorskip("pyarrow")
-decoding = pytest.importorskip("ottla.spark.registry.decoding")
+decoding = pytest.importorskip("ottla.decoding.decoder")
 
 V1 = '{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}'
 PROTO = 'syntax = "proto3"; message M { int32 a = 1; }'

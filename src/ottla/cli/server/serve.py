@@ -43,7 +43,7 @@ _FAULTS_WARNING: Final = (
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
-class _Wishes(NamedTuple):
+class _Modes(NamedTuple):
     """Options that exist only on the command line."""
 
     enable_faults: bool = False
@@ -151,8 +151,8 @@ def serve(  # noqa: PLR0913
         elif adopt:
             raise click.UsageError("--adopt needs --workers")
         else:
-            wishes = _Wishes(enable_faults, ephemeral)
-            run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
+            modes = _Modes(enable_faults, ephemeral)
+            run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), modes=modes))
 
 
 @contextmanager
@@ -212,7 +212,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
 
 
 async def serve_until_stopped(
-    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, wishes: _Wishes | None = None
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: _Modes | None = None
 ) -> None:
     with without_garbage_collection():
         from ottla.broker.broker import Broker
@@ -220,17 +220,17 @@ async def serve_until_stopped(
 
         gc.freeze()  # or the first collection would scan it all
     raise_limit()
-    wishes = wishes or _Wishes()
+    modes = modes or _Modes()
     settings, dmqp_config = configs.settings, configs.dmqp
     broker = Broker(settings, inherited=inherited)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _on_signal, stopping, settings.broker.data_dir if wishes.ephemeral else None)
+        loop.add_signal_handler(number, _on_signal, stopping, settings.broker.data_dir if modes.ephemeral else None)
     if inherited is not None:
         inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
     await _start(broker, settings.net)
-    if wishes.enable_faults:
+    if modes.enable_faults:
         _enable_faults(broker)
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
@@ -243,7 +243,7 @@ async def serve_until_stopped(
     dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
     if http is not None:
         http.start()
-    _calm_garbage_collection()
+    _freeze_loaded_modules()
     await stopping.wait()
     if http is not None:
         await http.stop()
@@ -324,7 +324,7 @@ def _stop_soon(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None
     loop.call_soon_threadsafe(stopping.set)
 
 
-def _calm_garbage_collection() -> None:
+def _freeze_loaded_modules() -> None:
     """Exclude loaded modules from garbage collection, which would scan them repeatedly during long requests.
 
     With Python's defaults that takes longer than the request, and blocks others.

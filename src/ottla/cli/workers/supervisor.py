@@ -50,7 +50,7 @@ async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, 
             await _start_all(workers, stopping)
             if not stopping.is_set():
                 _say_ready(_facts(ports, workers, configs), ready_file)
-                await _look_after(workers, stopping)
+                await _run_workers(workers, stopping)
         finally:
             ports.close()
             await asyncio.gather(*(worker.stop() for worker in workers))
@@ -81,7 +81,7 @@ async def _start_all(workers: list[Worker], stopping: asyncio.Event) -> None:
             raise
 
 
-async def _look_after(workers: list[Worker], stopping: asyncio.Event) -> None:
+async def _run_workers(workers: list[Worker], stopping: asyncio.Event) -> None:
     watching = [asyncio.create_task(worker.keep_running()) for worker in workers]
     await stopping.wait()
     for task in watching:

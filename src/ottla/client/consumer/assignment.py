@@ -84,9 +84,9 @@ class Assignment:
 
     # Where and whether to read
 
-    def seek(self, at: TopicPartition, offset: int) -> None:
+    def seek(self, at: TopicPartition, offset: int, until: int | None = None) -> None:
         queue = self.queue(at)
-        queue.seek(offset)
+        queue.seek(offset, until)
         self._forget_merged(at)
         self._fetcher.wake(queue)
 

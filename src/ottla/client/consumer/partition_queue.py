@@ -86,6 +86,7 @@ class PartitionQueue:
         "position",
         "replica",
         "start",
+        "until",
     )
 
     def __init__(self, at: TopicPartition, reading: Reading) -> None:
@@ -117,19 +118,22 @@ class PartitionQueue:
         self.last_stable_offset = -1
         self.log_start_offset = -1
         self.max_bytes = reading.max_bytes
+        self.until: int | None = None
+        """Nothing is fetched from this offset on; None if there is no end."""
 
     def __repr__(self) -> str:
         return f"<{self.at} at {self.position}, {len(self._buffers)} buffers, next fetch from {self.fetch_offset}>"
 
     # Where to read
 
-    def seek(self, offset: int) -> None:
+    def seek(self, offset: int, until: int | None = None) -> None:
         self._begin_era()
         self.position = self.fetch_offset = offset
+        self.until = until
 
     def seek_to(self, start: Start) -> None:
         self._begin_era()
-        self.position = self.fetch_offset = None
+        self.position = self.fetch_offset = self.until = None
         self.start = start
 
     def _begin_era(self) -> None:
@@ -170,7 +174,9 @@ class PartitionQueue:
     @property
     def is_wanted(self) -> bool:
         """Whether records should be fetched, now or once there is a free buffer."""
-        return self.is_delivered and self.fetch_offset is not None
+        if not self.is_delivered or self.fetch_offset is None:
+            return False
+        return self.until is None or self.fetch_offset < self.until
 
     @property
     def is_delivered(self) -> bool:

@@ -37,13 +37,13 @@ class Seeking:
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self._assigned.queues)
 
-    def seek(self, at: TopicPartition, offset: int) -> None:
-        """Continue with this offset."""
+    def seek(self, at: TopicPartition, offset: int, *, until: int | None = None) -> None:
+        """Continue with this offset. Nothing is fetched from `until` on; the last fetch may return later records."""
         if offset < 0:
             raise ValueError(f"an offset cannot be negative, got {offset}; see seek_to_beginning and seek_to_end")
         self._assigned.queue(at)
         self._handout.drop([at])
-        self._assigned.seek(at, offset)
+        self._assigned.seek(at, offset, until)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Seek these partitions, or all, to the first available record."""
@@ -121,4 +121,4 @@ class Seeking:
         left = {at: offset for at, offset in self._handout.positions_left().items() if at in partitions}
         self._handout.drop(left)
         for at, offset in left.items():
-            self._assigned.seek(at, offset)
+            self._assigned.seek(at, offset, self._assigned.queue(at).until)

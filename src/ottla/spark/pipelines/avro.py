@@ -6,9 +6,9 @@ import io
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.columns.arrow_types import arrow_schema
+from ottla.columns.types import columns_of
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.arrow_types import arrow_schema
-from ottla.spark.pipelines.evolution.types import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.columns.ddl import quoted
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import quoted
 
 if TYPE_CHECKING:
     from ottla.schema.avro_types import AvroSchema

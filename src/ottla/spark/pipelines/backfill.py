@@ -6,8 +6,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.frames import PastReading, dead_letter_rows, sink_rows
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, with_schemas
 from ottla.spark.pipelines.state_folder import StateFolder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.columns.ddl import columns
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import columns
-from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from ottla.columns.ddl import columns, quoted
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.debezium import is_envelope, rows_in
-from ottla.spark.pipelines.ddl import columns, quoted
 from ottla.spark.pipelines.inference import csv_schema, json_schema
 from ottla.spark.pipelines.sinks.registry import SINKS
 

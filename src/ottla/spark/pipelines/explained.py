@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from ottla.spark.pipelines.ddl import split_outside
+from ottla.columns.ddl import split_outside
 
 _HEADING: Final = "== Optimized Logical Plan =="
 _NOT_SHOWN: Final = "org.apache.spark.sql.AnalysisException"

@@ -6,7 +6,7 @@ import csv
 import json
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.pipelines.ddl import columns
+from ottla.columns.ddl import columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import msgspec
 
-from ottla.core.closest import closest
+from ottla.core.closest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -171,11 +171,6 @@ class Fields:
             self.wrong(key, f"must be {what}, not {value!r}")
             return None
         return value
-
-
-def suggestion(given: str, known: Iterable[str]) -> str:
-    close = closest(given, known)
-    return "" if close is None else f"; did you mean {close}?"
 
 
 def duration_ms(text: str) -> int | None:

@@ -7,8 +7,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ottla.columns.ddl import quoted
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,10 +7,11 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.column_checks import check_columns
 from ottla.spark.pipelines.definition import Pipeline
-from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text, suggestion
+from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text
 from ottla.spark.pipelines.keys import FileContext
 from ottla.spark.pipelines.loading_sources import read_source
 from ottla.spark.pipelines.loading_steps import read_step

@@ -6,9 +6,10 @@ import re
 import time
 from typing import TYPE_CHECKING, Final, get_args
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.definition import Source
-from ottla.spark.pipelines.fields import duration_ms, suggestion
+from ottla.spark.pipelines.fields import duration_ms
 from ottla.spark.pipelines.formats.format import Nulls, SourceFormat
 from ottla.spark.pipelines.formats.json_records import JsonFormat
 from ottla.spark.pipelines.formats.registry import FORMATS

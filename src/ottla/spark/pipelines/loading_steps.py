@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
+from ottla.columns.ddl import columns
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import columns
 from ottla.spark.pipelines.definition import Deduplication, PythonFunction, RowFunction, Step
-from ottla.spark.pipelines.fields import suggestion
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from ottla.columns.ddl import quoted
 from ottla.spark.pipelines.changes.record_keys import key_columns
 from ottla.spark.pipelines.changes.rules import DELETED
-from ottla.spark.pipelines.ddl import quoted
 from ottla.spark.pipelines.formats.parser import PARSED, TASK
 from ottla.spark.pipelines.known_columns import known_columns
 from ottla.spark.pipelines.letters.rules import BLOCK

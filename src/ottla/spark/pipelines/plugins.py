@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.fields import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
 from ottla.spark.link import link_to
-from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 from ottla.spark.pipelines.reporting import ensure_topics
 from ottla.spark.pipelines.sampling import with_schema

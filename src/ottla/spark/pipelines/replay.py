@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.stores.addresses import is_in_store
 from ottla.spark.pipelines.writing import write_records
 

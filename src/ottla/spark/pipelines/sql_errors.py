@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.pipelines.fields import suggestion
+from ottla.core.closest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.columns.types import shown
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ottla.columns.types import Struct
     from ottla.spark.pipelines.definition import Pipeline
-    from ottla.spark.pipelines.evolution.types import Struct
     from ottla.spark.pipelines.sinks.sink import Sink
 
 

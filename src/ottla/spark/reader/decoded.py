@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ottla.spark.registry.decoding import ColumnDecoder
-    from ottla.spark.registry.schemas import Settled
+    from ottla.decoding.decoder import ColumnDecoder
+    from ottla.decoding.schemas import Settled
 
 _VALUE = "value"
 
@@ -34,8 +34,8 @@ def decoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType
     """The schema of the records as they are read, and how their values become those of the given schema."""
     if not options.get("registry") or _VALUE not in schema.names or not isinstance(schema[_VALUE].dataType, StructType):
         return schema, None
+    from ottla.decoding.decoder import ColumnDecoder
     from ottla.schema.registry import Registry
-    from ottla.spark.registry.decoding import ColumnDecoder
     from ottla.spark.registry.spark_types import columns_in_struct
 
     mode = options.get("mode", "FAILFAST").upper()
@@ -48,8 +48,8 @@ def decoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType
 
 
 def _settled(options: Mapping[str, str]) -> Settled:
+    from ottla.decoding.schemas import settle
     from ottla.schema.registry import Registry
-    from ottla.spark.registry.schemas import settle
 
     topics = [each.strip() for each in options.get("subscribe", "").split(",") if each.strip()]
     subject = options.get("subject") or (f"{topics[0]}-value" if len(topics) == 1 else "")

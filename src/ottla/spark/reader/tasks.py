@@ -3,94 +3,72 @@
 from __future__ import annotations
 
 import gc
+import os
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import BrokerUnavailable, OffsetOutOfRange, RequestTimedOut
-from ottla.spark.errors import aged_out, cut_short, made_again
-from ottla.spark.kafka_settings import consumer_options
+from ottla.spark.errors import aged_out, cut_short, topic_recreated
 from ottla.spark.link import link_to
+from ottla.spark.reader.consumers import consumer_of
 from ottla.spark.reader.losing import lose
 from ottla.spark.reader.ranges import OffsetRange
 from ottla.spark.reader.rows import RowMaker
 from ottla.spark.reader.topic_layout import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from ottla.client.blocking.background import Background
-    from ottla.client.client import Client
     from ottla.client.consumer.consumer import Consumer
-    from ottla.client.options import ConsumerOptions
     from ottla.spark.reader.options import SourceOptions
 
-_FETCH_BYTES: Final = 4 << 20
-_BUFFERS: Final = 2
 _WAIT_MS: Final = 100
 """How long to wait for records before looking whether there are none to come."""
 _PATIENCE_S: Final = 2.0
 """After this time without a record, check whether the partition still has these offsets."""
+_frozen: Final[set[int]] = set()
+"""The processes in which imported modules are excluded from garbage collection."""
 
 
-def read_ranges(ranges: Iterable[OffsetRange], options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of a task, one range after the other."""
+    if live := {each.at.topic for each in ranges if not each.files}:
+        link = link_to(options.kafka)
+        link.call(link.client.router.refresh(live))
     for each in ranges:
-        yield from read_range(each, options, schema)
-    _spare_the_collector()
+        yield from _read_range(each, options, schema)
+    _freeze_modules()
 
 
-def _spare_the_collector() -> None:
-    """Exclude imported modules from the garbage collection that Spark runs after every task."""
-    if gc.get_freeze_count() == 0:
+def _freeze_modules() -> None:
+    """Exclude imported modules from the garbage collection that Spark runs after every task.
+
+    Once per process: `gc.get_freeze_count` visits all frozen objects, which takes 8 ms.
+    """
+    if os.getpid() not in _frozen:
         gc.freeze()
+        _frozen.add(os.getpid())
 
 
-def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+def _read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of this range. Deleted records raise DataLoss or are skipped, depending on failOnDataLoss."""
+    maker = RowMaker(wanted.at, schema)
     if wanted.files:
         from ottla.spark.archive.reading import archived_rows
 
-        yield from archived_rows(wanted, options, RowMaker(wanted.at, schema))
+        yield from archived_rows(wanted, options, maker)
         return
     link = link_to(options.kafka)
-    consumer = link.call(_begin(link.client, wanted, options))
-    if consumer is None:
-        lose(made_again(wanted.at.topic, f"{wanted.start} to {wanted.end - 1} of {wanted.at}"), options)
-        return
-    try:
-        maker = RowMaker(wanted.at, schema)
-        yield from _RangeReader(link, consumer, wanted, options).rows(maker)
-    finally:
-        link.call(consumer.close())
-
-
-async def _begin(client: Client, wanted: OffsetRange, options: SourceOptions) -> Consumer[bytes, bytes] | None:
-    """A consumer that reads the range from its start; None if its topic was re-created."""
-    await client.router.refresh([wanted.at.topic])
-    known = client.router.view.topics.get(wanted.at.topic)
+    known = link.client.router.view.topics.get(wanted.at.topic)
     if known is not None and known.topic_id != wanted.topic_id:
-        return None
-    consumer: Consumer[bytes, bytes] = client.consumer(**_consumer_options(options))
-    try:
-        await consumer.assign([wanted.at])
-        # In the same turn of the loop, or it looks for an offset to begin at, and finds none.
-        consumer.seek(wanted.at, wanted.start)
-    except BaseException:
-        await consumer.close()
-        raise
-    return consumer
-
-
-def _consumer_options(options: SourceOptions) -> ConsumerOptions:
-    defaults: ConsumerOptions = {
-        "auto_offset_reset": "none",
-        "consumer_max_bytes": _FETCH_BYTES,
-        "consumer_queue_buffers": _BUFFERS,
-    }
-    return {**defaults, **consumer_options(options.kafka)}
+        lose(topic_recreated(wanted.at.topic, f"{wanted.start} to {wanted.end - 1} of {wanted.at}"), options)
+        return
+    with consumer_of(link, options) as consumer:
+        yield from _RangeReader(link, consumer, wanted, options).rows(maker)
 
 
 class _RangeReader:
@@ -106,16 +84,22 @@ class _RangeReader:
         self._last_progress_s = monotonic()
 
     def rows(self, maker: RowMaker) -> Iterator[pa.RecordBatch]:
+        self._link.call(self._begin())
         while self._position < self._end:
             try:
                 table, position = self._link.call(self._fetch())
             except OffsetOutOfRange:
                 yield from self._archived_meanwhile(maker)
-                self._find_what_is_left()
+                self._find_remaining()
                 continue
             for records in table.to_batches():
                 yield from maker.rows(self._cut(records))
             self._advance(position)
+
+    async def _begin(self) -> None:
+        await self._consumer.assign([self._at])
+        # In the same turn of the loop, or it looks for an offset to begin at, and finds none.
+        self._consumer.seek(self._at, self._position, until=self._end)
 
     async def _fetch(self) -> tuple[pa.Table, int]:
         """Records, and where the next ones are."""
@@ -124,7 +108,7 @@ class _RangeReader:
 
     def _seek(self, offset: int) -> None:
         self._position = offset
-        self._link.do(self._consumer.seek, self._at, offset)
+        self._link.do(lambda: self._consumer.seek(self._at, offset, until=self._end))
 
     def _cut(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """Without the records past the end of the range."""
@@ -168,7 +152,7 @@ class _RangeReader:
             yield from archived_rows(gone, self._options, maker)
             self._seek(gone.end)
 
-    def _find_what_is_left(self) -> None:
+    def _find_remaining(self) -> None:
         cluster = Cluster(self._link)
         earliest = cluster.earliest([self._at])[self._at]
         if earliest > self._position:

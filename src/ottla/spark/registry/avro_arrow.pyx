@@ -1,7 +1,7 @@
 """Avro values as Arrow arrays, without an object per value.
 
 A tree of nodes reads values of the writer's schema and appends them to the buffers of columns. What it cannot do is
-left to fastavro: see ottla.spark.registry.programs.
+left to fastavro: see ottla.decoding.programs.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from ottla.decoding.columns import avro_decimal
 from ottla.spark.registry.avro_arrow import (
     Constant,
     Decimal,
@@ -24,11 +25,10 @@ from ottla.spark.registry.avro_arrow import (
     Unsupported,
     decode,
 )
-from ottla.spark.registry.columns import avro_decimal
 
 if TYPE_CHECKING:
+    from ottla.decoding.programs import Program
     from ottla.registry.avro.schema import Field, Schema
-    from ottla.spark.registry.programs import Program
 
 _NUMBERS: Final = ("int", "long", "float", "double")
 _TARGETS: Final = {"int32": "int32", "int64": "int64", "float": "float", "double": "double"}

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ottla.columns.types import Array, Map, Struct, decimal_of, shown
 from ottla.core.errors import ConfigError
 from ottla.registry.model import Schema
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, decimal_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ottla.columns.types import Type
     from ottla.schema.avro_types import AvroSchema
     from ottla.schema.registry import Registry
-    from ottla.spark.pipelines.evolution.types import Type
 
 Format = Literal["avro", "json", "protobuf"]
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import BinaryType
 
 from ottla.core.errors import ConfigError
+from ottla.decoding.decoder import ColumnDecoder
+from ottla.decoding.schemas import settle
 from ottla.registry.model import JSON
 from ottla.schema.errors import SchemaError
 from ottla.schema.registry import Registry
-from ottla.spark.registry.decoding import ColumnDecoder
 from ottla.spark.registry.encoding import RowEncoder
-from ottla.spark.registry.schemas import settle
 from ottla.spark.registry.spark_types import columns_in_struct, struct_type, without_id
 
 if TYPE_CHECKING:

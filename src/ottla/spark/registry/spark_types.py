@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -23,13 +23,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, columns_of, decimal_of
+from ottla.columns.types import Array, Map, Struct, columns_of, decimal_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
-    from ottla.spark.pipelines.evolution.types import Type
+    from ottla.columns.types import Type
 
 
 # Not by DDL, which needs a session: Python processes of Spark's have none.

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.spark.pipelines.fields import suggestion
+from ottla.core.closest import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,9 +8,10 @@ import tomllib
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.cases.definition import DEFAULT_TIMESTAMP_MS, Case, ExpectedDeadLetter, SampleRecord
-from ottla.spark.pipelines.fields import Fields, Mistakes, suggestion
+from ottla.spark.pipelines.fields import Fields, Mistakes
 from ottla.spark.pipelines.times import moment_ms
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from ottla.columns.ddl import columns, quoted
 from ottla.spark.pipelines.changes.debezium import CHANGE_COLUMNS, DELETION, UPSERTS, WRAPPER, envelope_ddl
 from ottla.spark.pipelines.changes.record_keys import key_columns
-from ottla.spark.pipelines.ddl import columns, quoted
 from ottla.spark.pipelines.formats.parser import PARSED, TASK, TextParser, text_options, with_corrupt
 
 if TYPE_CHECKING:

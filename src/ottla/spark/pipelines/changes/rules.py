@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ottla.columns.types import shown
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.evolution.types import shown
-from ottla.spark.pipelines.fields import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from ottla.columns.types import Struct
     from ottla.spark.pipelines.definition import Pipeline
-    from ottla.spark.pipelines.evolution.types import Struct
     from ottla.spark.pipelines.sinks.sink import Sink
 
 DELETED: Final = "_deleted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from ottla.spark.pipelines.changes.marking import last_per_key, without_key
 from ottla.spark.pipelines.changes.rules import DELETE, null_key
@@ -15,8 +15,8 @@ from ottla.spark.pipelines.sinks.batch import RefusedRow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ottla.columns.evolution import Evolution
     from ottla.spark.pipelines.changes.rules import ChangeRule
-    from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.stored import StoredSink
     from ottla.spark.pipelines.tables.interface import MergingTable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.columns.abilities import ANY, JSON
+from ottla.columns.evolution import TableColumns
+from ottla.columns.types import struct_of
 from ottla.spark.pipelines.databases.statements import COLUMNS, name, sqlite_type
-from ottla.spark.pipelines.evolution.abilities import ANY, JSON
-from ottla.spark.pipelines.evolution.rules import TableColumns
-from ottla.spark.pipelines.evolution.types import struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

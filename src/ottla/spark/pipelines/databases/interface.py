@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
+    from ottla.columns.evolution import Evolution, TableColumns
     from ottla.spark.pipelines.sinks.batch import MicroBatch
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.columns.evolution import AddColumn
+from ottla.columns.types import shown
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.databases.catalog import postgres_columns
 from ottla.spark.pipelines.databases.statements import add_column, postgres_type, widen_column
 from ottla.spark.pipelines.databases.values import as_json, is_nested
 from ottla.spark.pipelines.databases.writing import BatchWriting
-from ottla.spark.pipelines.evolution.rules import AddColumn
-from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from pyspark.sql import DataFrame
 
+    from ottla.columns.evolution import Evolution, TableColumns
     from ottla.spark.pipelines.databases.interface import Cursor
-    from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.postgresql import PostgresqlSink
 

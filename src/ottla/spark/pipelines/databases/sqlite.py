@@ -9,18 +9,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ottla.columns.evolution import AddColumn
+from ottla.columns.types import shown
 from ottla.spark.pipelines.databases.catalog import sqlite_columns
 from ottla.spark.pipelines.databases.statements import add_column, create_columns, keep_column, sqlite_type
 from ottla.spark.pipelines.databases.values import as_json, is_nested
 from ottla.spark.pipelines.databases.writing import BatchWriting
-from ottla.spark.pipelines.evolution.rules import AddColumn
-from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ottla.columns.evolution import Evolution, TableColumns
     from ottla.spark.pipelines.databases.interface import Cursor
-    from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.sqlite import SqliteSink
 

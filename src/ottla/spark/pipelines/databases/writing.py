@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ottla.columns.types import shown
 from ottla.spark.pipelines.changes.rules import DELETE, null_key
 from ottla.spark.pipelines.databases.statements import (
     create,
@@ -17,7 +18,6 @@ from ottla.spark.pipelines.databases.statements import (
 )
 from ottla.spark.pipelines.evolution.conforming import frame_columns
 from ottla.spark.pipelines.evolution.deciding import evolution_for
-from ottla.spark.pipelines.evolution.types import shown
 from ottla.spark.pipelines.sinks.batch import RefusedRow
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, columns_of, shown
+from ottla.columns.types import Array, Map, Struct, columns_of, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from ottla.spark.pipelines.evolution.types import Field, Type
+    from ottla.columns.types import Field, Type
 
 
 def frame_columns(frame: DataFrame) -> Struct:

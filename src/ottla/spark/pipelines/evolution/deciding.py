@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ottla.columns.evolution import Evolution, decide
+from ottla.columns.types import struct_of
 from ottla.spark.pipelines.evolution.refusals import refuse
-from ottla.spark.pipelines.evolution.rules import Evolution, decide
-from ottla.spark.pipelines.evolution.types import struct_of
 from ottla.spark.pipelines.sinks.stored import StoredSink
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ottla.spark.pipelines.evolution.rules import TableColumns
-    from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.columns.evolution import TableColumns
+    from ottla.columns.types import Struct
     from ottla.spark.pipelines.sinks.sink import Sink
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.columns.ddl import quoted
+from ottla.columns.types import shown
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import quoted
-from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.evolution.abilities import Abilities
-    from ottla.spark.pipelines.evolution.rules import Evolution, Misfit
-    from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.columns.abilities import Abilities
+    from ottla.columns.evolution import Evolution, Misfit
+    from ottla.columns.types import Struct
     from ottla.spark.pipelines.sinks.stored import StoredSink
 
 _ABSENT: Final = "-"

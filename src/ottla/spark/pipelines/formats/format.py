@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
+from ottla.columns.ddl import columns
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.ddl import columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

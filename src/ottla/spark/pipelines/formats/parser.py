@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from ottla.spark.pipelines.ddl import quoted
+from ottla.columns.ddl import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from ottla.spark.pipelines.ddl import quoted
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, shown
+from ottla.columns.ddl import quoted
+from ottla.columns.types import Array, Map, Struct, shown
 from ottla.spark.pipelines.formats.format import SourceFormat
 
 if TYPE_CHECKING:
+    from ottla.columns.types import Type
+    from ottla.decoding.schemas import Settled
     from ottla.spark.pipelines.definition import Source
-    from ottla.spark.pipelines.evolution.types import Type
     from ottla.spark.pipelines.fields import Fields
     from ottla.spark.pipelines.formats.parser import Parser
-    from ottla.spark.registry.schemas import Settled
 
 
 class RegisteredFormat(SourceFormat, frozen=True, kw_only=True):
@@ -42,8 +42,8 @@ class RegisteredFormat(SourceFormat, frozen=True, kw_only=True):
     def found_schema(self, source: Source) -> str | None:
         if not self.registry:
             return None
+        from ottla.decoding.schemas import settle
         from ottla.schema.registry import Registry
-        from ottla.spark.registry.schemas import settle
 
         subject = self.subject or f"{source.topics[0]}-value"
         return settle(Registry(self.registry), subject, self.name.upper()).text()
@@ -54,7 +54,7 @@ class RegisteredFormat(SourceFormat, frozen=True, kw_only=True):
         return {each.name: shown(each.type) for each in self.settled(schema).columns.fields}
 
     def settled(self, schema: str) -> Settled:
-        from ottla.spark.registry.schemas import Settled
+        from ottla.decoding.schemas import Settled
 
         return Settled.parse(schema)
 

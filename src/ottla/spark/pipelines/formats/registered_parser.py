@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StringType, StructField, StructType
 
+from ottla.decoding.decoder import ColumnDecoder, RegistryDecoder
 from ottla.schema.registry import Registry
 from ottla.spark.pipelines.formats.parser import PARSED, TASK, Parser
-from ottla.spark.registry.decoding import ColumnDecoder, RegistryDecoder
 from ottla.spark.registry.spark_types import struct_type
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from ottla.columns.abilities import ANY, JSON
+from ottla.columns.evolution import AddColumn, TableColumns
+from ottla.columns.types import shown, struct_of
 from ottla.spark.pipelines.changes.marking import last_per_key
 from ottla.spark.pipelines.changes.rules import DELETE, null_key
-from ottla.spark.pipelines.evolution.abilities import ANY, JSON
 from ottla.spark.pipelines.evolution.conforming import frame_columns
 from ottla.spark.pipelines.evolution.deciding import evolution_for
-from ottla.spark.pipelines.evolution.rules import AddColumn, TableColumns
-from ottla.spark.pipelines.evolution.types import shown, struct_of
 from ottla.spark.pipelines.jdbc.connection import DatabaseFailed, JdbcConnection
 from ottla.spark.pipelines.jdbc.statements import (
     BATCHES,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.evolution.types import Struct, Type
+    from ottla.columns.types import Struct, Type
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.jdbc import JdbcSink
 

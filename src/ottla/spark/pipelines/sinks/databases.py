@@ -12,8 +12,8 @@ from ottla.spark.pipelines.sinks.stored import StoredSink, check_merge
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ottla.columns.evolution import TableColumns
     from ottla.spark.pipelines.databases.interface import Database
-    from ottla.spark.pipelines.evolution.rules import TableColumns
     from ottla.spark.pipelines.fields import Fields
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.sink import Mode

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from ottla.columns.abilities import Abilities
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.evolution.abilities import Abilities
 from ottla.spark.pipelines.sinks.tables import MergingTableSink
 from ottla.spark.pipelines.stores.addresses import is_address, is_in_store, why_wrong
 from ottla.spark.pipelines.stores.secrets import redacted, secrets_of

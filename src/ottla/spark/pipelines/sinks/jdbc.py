@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from ottla.spark.pipelines.evolution.abilities import JSON, Abilities
+from ottla.columns.abilities import JSON, Abilities
 from ottla.spark.pipelines.keys import JarFiles
 from ottla.spark.pipelines.sinks.databases import DatabaseSink
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, get_args
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.keys import Incomplete, key_names, read_keys
 from ottla.spark.pipelines.plugins import UnknownPlugin
 from ottla.spark.pipelines.sinks.registry import SINKS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from ottla.spark.pipelines.evolution.abilities import Abilities
+from ottla.columns.abilities import Abilities
 from ottla.spark.pipelines.sinks.tables import TableSink
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from ottla.spark.pipelines.evolution.abilities import JSON, Abilities
+from ottla.columns.abilities import JSON, Abilities
 from ottla.spark.pipelines.keys import FilePath
 from ottla.spark.pipelines.sinks.databases import DatabaseSink
 from ottla.spark.pipelines.stores.addresses import is_address

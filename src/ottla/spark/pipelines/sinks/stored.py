@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from ottla.spark.pipelines.evolution.abilities import Abilities
-from ottla.spark.pipelines.evolution.rules import EvolutionPolicy
+from ottla.columns.abilities import Abilities
+from ottla.columns.evolution import EvolutionPolicy
 from ottla.spark.pipelines.sinks.sink import Sink
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.evolution.rules import TableColumns
+    from ottla.columns.evolution import TableColumns
     from ottla.spark.pipelines.fields import Fields
 
 

@@ -19,7 +19,7 @@ from ottla.spark.pipelines.stores.settings import StorageSettings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.evolution.rules import TableColumns
+    from ottla.columns.evolution import TableColumns
     from ottla.spark.pipelines.fields import Fields
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.sink import Mode, Writer

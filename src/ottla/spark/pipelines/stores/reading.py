@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.spark.pipelines.arrow_types import arrow_schema
-from ottla.spark.pipelines.evolution.abilities import ANY
+from ottla.columns.abilities import ANY
+from ottla.columns.arrow_types import arrow_schema
+from ottla.columns.types import struct_of
 from ottla.spark.pipelines.evolution.conforming import ddl_of
-from ottla.spark.pipelines.evolution.types import struct_of
 from ottla.spark.pipelines.tables.staging import partition_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.columns.types import Struct
     from ottla.spark.pipelines.stores.files import Files
     from ottla.spark.pipelines.stores.settings import StorageSettings
 

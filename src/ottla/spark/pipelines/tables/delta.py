@@ -7,10 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from ottla.columns.arrow_types import arrow_schema, with_schema
+from ottla.columns.evolution import TableColumns
+from ottla.columns.types import columns_of
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.arrow_types import arrow_schema, with_schema
-from ottla.spark.pipelines.evolution.rules import TableColumns
-from ottla.spark.pipelines.evolution.types import columns_of
 from ottla.spark.pipelines.tables.changes import Changes
 from ottla.spark.pipelines.tables.delta_log import files_to_remove, named_in_checkpoints, named_in_commits
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, PostCommitHookProperties
     from pyspark.sql import DataFrame
 
+    from ottla.columns.evolution import Evolution
+    from ottla.columns.types import Struct
     from ottla.spark.pipelines.changes.rules import ChangeRule
-    from ottla.spark.pipelines.evolution.rules import Evolution
-    from ottla.spark.pipelines.evolution.types import Struct
     from ottla.spark.pipelines.stores.files import FileInfo, Files
     from ottla.spark.pipelines.tables.staging import StagedFile
 
@@ -78,13 +78,15 @@ class DeltaTable:
         from ottla.spark.pipelines.tables.delta_merge import merge
 
         self._evolve(evolution)
-        table = self._opened()
+        table = self._table or self._opened()
+        # A failure leaves it in an unknown state; the next attempt reads the log again.
         self._table = None
         self._is_merged = True
         before = set(_names(table))
         merge(table, changes, arrow_schema(evolution.columns), rule, **_commit_options(batch))
         self._replaced.note(before - set(_names(table)), time.monotonic())
         self._after_commit(table)
+        self._table = table
         clear(self._files, batch)
         return int(changes.rows.num_rows)
 

@@ -7,10 +7,10 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.columns.arrow_types import arrow_columns, arrow_schema
+from ottla.columns.evolution import TableColumns
+from ottla.columns.types import columns_of
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.arrow_types import arrow_columns, arrow_schema
-from ottla.spark.pipelines.evolution.rules import TableColumns
-from ottla.spark.pipelines.evolution.types import columns_of
 from ottla.spark.pipelines.stores.files import FileInfo, LocalFiles
 from ottla.spark.pipelines.tables.changes import Changes
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table, Transaction
     from pyspark.sql import DataFrame
 
+    from ottla.columns.evolution import Evolution
     from ottla.spark.pipelines.changes.rules import ChangeRule
-    from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.sinks.iceberg import IcebergSink
     from ottla.spark.pipelines.stores.files import Files
     from ottla.spark.pipelines.tables.staging import StagedFile

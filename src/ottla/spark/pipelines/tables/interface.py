@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from ottla.columns.evolution import Evolution, TableColumns
     from ottla.spark.pipelines.changes.rules import ChangeRule
-    from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.tables.changes import Changes
     from ottla.spark.pipelines.tables.staging import BatchId, StagedFile
 

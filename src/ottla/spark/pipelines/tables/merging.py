@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.spark.pipelines.arrow_types import arrow_schema, with_schema
+from ottla.columns.arrow_types import arrow_schema, with_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ottla.spark.pipelines.evolution.rules import Evolution
+    from ottla.columns.evolution import Evolution
     from ottla.spark.pipelines.stores.files import FileInfo, Files
 
 

@@ -12,10 +12,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.spark.pipelines.arrow_types import arrow_columns
-from ottla.spark.pipelines.evolution.abilities import ANY
-from ottla.spark.pipelines.evolution.rules import TableColumns
-from ottla.spark.pipelines.evolution.types import as_json, columns_of, struct_of
+from ottla.columns.abilities import ANY
+from ottla.columns.arrow_types import arrow_columns
+from ottla.columns.evolution import TableColumns
+from ottla.columns.types import as_json, columns_of, struct_of
 from ottla.spark.pipelines.tables.interface import Tidied
 from ottla.spark.pipelines.tables.merging import folder_of, groups_to_merge, merge, rewrite_wider, small_files
 from ottla.spark.pipelines.tables.staging import OWN_FOLDER, BatchId, Staging, clear, stage
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from ottla.spark.pipelines.evolution.rules import Evolution
-    from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.columns.evolution import Evolution
+    from ottla.columns.types import Struct
     from ottla.spark.pipelines.stores.files import FileInfo, Files
     from ottla.spark.pipelines.tables.staging import StagedFile
 

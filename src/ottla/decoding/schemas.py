@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ottla.columns.types import Struct, as_json, columns_of
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.decoding.columns import avro_columns, json_columns, protobuf_columns
 from ottla.registry.errors import InvalidSchema
 from ottla.registry.model import AVRO, JSON, PROTOBUF
-from ottla.spark.pipelines.evolution.types import Struct, as_json, columns_of
-from ottla.spark.registry.columns import avro_columns, json_columns, protobuf_columns
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from ottla.columns.types import Array, Map, Struct, shown, struct_of
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, shown, struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+    from ottla.columns.types import Type
     from ottla.core.json_values import Json, JsonObject
     from ottla.registry.avro.schema import Schema as AvroSchema
-    from ottla.spark.pipelines.evolution.types import Type
 
 VALUE: Final = "value"
 """The only column of a schema that is not a record."""

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from ottla.columns.types import Array, Map, Struct, decimal_of, struct_of
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, decimal_of, struct_of
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.evolution.types import Type
+    from ottla.columns.types import Type
 
 _ARROW_WORDS: Final = {
     "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double",

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from ottla.spark.pipelines.evolution.abilities import ANY
-from ottla.spark.pipelines.evolution.types import Array, Field, Map, Struct, decimal_of, shown
+from ottla.columns.abilities import ANY
+from ottla.columns.types import Array, Field, Map, Struct, decimal_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ottla.spark.pipelines.evolution.abilities import Abilities
-    from ottla.spark.pipelines.evolution.types import Type
+    from ottla.columns.abilities import Abilities
+    from ottla.columns.types import Type
 
 EvolutionPolicy = Literal["add", "widen", "strict"]
 _WIDER: Final = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))

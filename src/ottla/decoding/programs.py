@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from ottla.decoding.columns import AS_JSON, AVRO_LOGICAL, TIMESTAMP, VALUE, WRAPPERS
 from ottla.registry.avro.parsing import parse
 from ottla.registry.avro.printing import canonical
 from ottla.registry.model import AVRO
 from ottla.schema.errors import SchemaError
 from ottla.schema.frames import read_indexes
-from ottla.spark.registry.columns import AS_JSON, AVRO_LOGICAL, TIMESTAMP, VALUE, WRAPPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

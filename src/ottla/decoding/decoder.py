@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ottla.columns.arrow_types import arrow_schema
 from ottla.core.errors import OttlaError
+from ottla.decoding.columns import news
+from ottla.decoding.programs import program
+from ottla.decoding.schemas import Settled, columns_in
 from ottla.registry.model import AVRO
 from ottla.schema.errors import RegistryUnavailable, SchemaError
 from ottla.schema.frames import HEADERS, SchemaId, header_indexes, split
-from ottla.spark.pipelines.arrow_types import arrow_schema
-from ottla.spark.registry.columns import news
-from ottla.spark.registry.programs import program
-from ottla.spark.registry.schemas import Settled, columns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ottla.columns.types import Struct
+    from ottla.decoding.programs import Program
     from ottla.schema.registry import Registry
-    from ottla.spark.registry.programs import Program
 
 NewFields = Literal["follow", "ignore"]
 PREFIX_BYTES: Final = 5
@@ -29,6 +30,18 @@ PREFIX_BYTES: Final = 5
 
 class NewSchema(OttlaError):
     """A value was written with a newer schema that has more fields than the columns."""
+
+
+def may_be_newer(wanted: SchemaId, settled: Settled) -> bool:
+    return wanted.number is None or wanted.number > settled.id
+
+
+def refuse_new_fields(wanted: SchemaId, columns: Struct, newer: Struct) -> None:
+    if more := news(columns, newer):
+        raise NewSchema(
+            f"the schema with {wanted} has fields that the columns lack: {', '.join(more)}; start the query again to "
+            'take them over, or set new_fields = "ignore"'
+        )
 
 
 class ColumnDecoder:
@@ -129,14 +142,8 @@ class ColumnDecoder:
         schema = self.registry.schema(wanted)
         if schema.type != self.settled.kind:
             raise SchemaError(f"the schema with {wanted} is {schema.type}, not {self.settled.kind}")
-        is_newer = wanted.number is None or wanted.number > self.settled.id
-        if is_newer and self._new_fields == "follow":
-            more = news(self.settled.columns, columns_in(self.registry, schema))
-            if more:
-                raise NewSchema(
-                    f"the schema with {wanted} has fields that the columns lack: {', '.join(more)}; start the query "
-                    'again to take them over, or set new_fields = "ignore"'
-                )
+        if self._new_fields == "follow" and may_be_newer(wanted, self.settled):
+            refuse_new_fields(wanted, self.settled.columns, columns_in(self.registry, schema))
         latest = self.registry.schema(SchemaId(number=self.settled.id)) if schema.type == AVRO else schema
         return program(self.registry, schema, latest, self.arrow_type)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.pipelines.evolution.types import Array, Map, Struct, struct_of
+from ottla.columns.types import Array, Map, Struct, struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ottla.spark.pipelines.evolution.types import Type
+    from ottla.columns.types import Type
 
 ANY: Final = "any"
 """A column of a table made elsewhere whose type we do not know: the database decides row by row."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.fields import suggestion
 
 _SIMPLE: Final = (
     "bigint", "binary", "boolean", "byte", "date", "double", "float", "int", "integer", "long", "real", "short",

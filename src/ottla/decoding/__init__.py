@@ -1,0 +1,1 @@
+"""Values of records as Arrow columns: by registered schemas, or by declared columns."""
