@@ -10,7 +10,6 @@ import pytest
 
 from ottla.cluster.operations import Node
 from ottla.core.errors import NotLeaderOrFollower
-from ottla.dmqp import fencing
 from ottla.dmqp.fencing import LAST_EPOCH, Producer, PushFence, successor
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Producer, list[int]]]:
     async def deliver(_self: Any, places: set[TopicPartition], producer: Producer, _marker: Any) -> None:
         written.append((producer, sorted(at.partition for at in places)))
 
-    monkeypatch.setattr(fencing.MarkerDelivery, "deliver", deliver)
+    monkeypatch.setattr("ottla.dmqp.fencing.MarkerDelivery.deliver", deliver)
     return written
 
 
