@@ -63,7 +63,7 @@ def test_the_next_server_has_the_next_epoch_and_another_id_after_the_last_one() 
     assert successor(Producer(7, LAST_EPOCH - 1), lambda: 8) == Producer(8, 0)
 
 
-def test_each_server_marks_all_shards_with_an_epoch_of_its_own(marked: list[tuple[Producer, list[int]]]) -> None:
+def test_each_server_marks_all_shards_with_a_separate_epoch(marked: list[tuple[Producer, list[int]]]) -> None:
     catalog = _Catalog()
     first = asyncio.run(_fence(catalog, []).take_over([0, 1]))
     second = asyncio.run(_fence(catalog, []).take_over([0, 1]))
