@@ -54,6 +54,9 @@ class Wire(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return 0
 
+    def is_closing(self) -> bool:
+        return self.is_closed
+
     def pause_reading(self) -> None: ...
 
     def resume_reading(self) -> None: ...
