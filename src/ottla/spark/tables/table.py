@@ -10,7 +10,7 @@ from ottla.spark.link import link_to
 from ottla.spark.reader.options import Selection, kafka_settings
 from ottla.spark.reader.topic_layout import Cluster
 from ottla.spark.tables.bootstrap import FILES, Bootstrap, pin, pinned
-from ottla.spark.tables.decoding import columns_of
+from ottla.spark.tables.decoding import rows_of_records
 from ottla.spark.tables.folder import folder_at
 from ottla.spark.tables.history import (
     DEFAULT_CATALOG,
@@ -57,7 +57,7 @@ def table(
     _refuse_keyed(history)
     reader = spark.read.format("ottla").options(**given)
     records = reader.options(startingOffsets=as_json(begin), endingOffsets=as_json(end)).load()
-    return rows.unionByName(columns_of(records, history.schema()))
+    return rows.unionByName(rows_of_records(records, history.values(), topic), allowMissingColumns=True)
 
 
 def table_stream(
@@ -81,8 +81,10 @@ def table_stream(
     begun = pinned(folder, topic) or _begin(folder, history)
     reader = spark.readStream.format("ottla").options(**given)
     records = reader.option("startingOffsets", as_json(_starting(begun, given))).load()
-    rows = columns_of(records, history.schema())
-    return _files(spark, folder, history, given).unionByName(rows) if begun.has_files else rows
+    rows = rows_of_records(records, history.values(), topic)
+    if not begun.has_files:
+        return rows
+    return _files(spark, folder, history, given).unionByName(rows, allowMissingColumns=True)
 
 
 def _refuse_keyed(history: History) -> None:
