@@ -91,26 +91,26 @@ def _compare(spark: SparkSession, side: Ottla, name: str, count: int) -> Iterato
         "to Parquet": lambda source: _to_parquet(read(source)),
     }
     for what, job in jobs.items():
-        ours, theirs, scan = (_measure(spark, job, source, count) for source in ("ottla", "kafka", "scan"))
-        yield _speed(f"{name}: batch {what}", ours, theirs, 1.5)
-        yield _speed(f"{name}: direct scan {what}", scan, theirs, 3.0)
+        ours, theirs, scan = (measure(spark, job, source, count) for source in ("ottla", "kafka", "scan"))
+        yield rows_speed(f"{name}: batch {what}", ours, theirs, 1.5)
+        yield rows_speed(f"{name}: direct scan {what}", scan, theirs, 3.0)
     ours, theirs = (
-        _measure(spark, lambda source: _available_now(spark, side.bootstrap, source, _topic(name)), source, count)
+        measure(spark, lambda source: _available_now(spark, side.bootstrap, source, _topic(name)), source, count)
         for source in ("ottla", "kafka")
     )
-    yield _speed(f"{name}: AvailableNow to Parquet", ours, theirs, 1.5)
+    yield rows_speed(f"{name}: AvailableNow to Parquet", ours, theirs, 1.5)
 
 
 def _require(found: int, wanted: int) -> None:
     assert found == wanted, f"{found} rows instead of {wanted}"
 
 
-def _speed(what: str, ours: Measured, theirs: Measured, at_least: float) -> Row:
+def rows_speed(what: str, ours: Measured, theirs: Measured, at_least: float | None = None) -> Row:
     cpu = f" (CPU s per million rows: {ours.cpu_s_per_million:.2f} and {theirs.cpu_s_per_million:.2f})"
     return speed(what + cpu, ours.rows_per_s / 1e6, theirs.rows_per_s / 1e6, "M rows/s", at_least=at_least)
 
 
-def _measure(spark: SparkSession, job: Callable[[str], None], source: str, count: int) -> Measured:
+def measure(spark: SparkSession, job: Callable[[str], None], source: str, count: int) -> Measured:
     jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
     found = []
     job(source)  # classes are loaded and workers are there

@@ -52,7 +52,7 @@ class LocalNode:
             # In a separate session: this process forwards interrupts from the terminal, in order.
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
-    def _last_word(self) -> str:
+    def _last_log_line(self) -> str:
         lines = self.log_file.read_text(errors="replace").splitlines()
         return lines[-1].removeprefix("ottla: ") if lines else "it said nothing"
 
@@ -66,7 +66,7 @@ class LocalNode:
         deadline = time.monotonic() + _START_S
         while not self.ready_file.exists():
             if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
-                raise OttlaError(f"node {self.number} did not start: {self._last_word()}; see {self.log_file}")
+                raise OttlaError(f"node {self.number} did not start: {self._last_log_line()}; see {self.log_file}")
             time.sleep(_LOOK_S)
 
     def stop(self) -> None:

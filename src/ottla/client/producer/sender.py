@@ -207,9 +207,9 @@ class Sender:
         if self._look_timer is not None:
             self._look_timer.cancel()
         delay_s = max(0.0, self._looks[0][0] - monotonic())
-        self._look_timer = self._loop.call_later(delay_s + _SOON_S, self._look_at_those_due)
+        self._look_timer = self._loop.call_later(delay_s + _SOON_S, self._look_at_due)
 
-    def _look_at_those_due(self) -> None:
+    def _look_at_due(self) -> None:
         self._look_timer = None
         now = monotonic()
         while self._looks and self._looks[0][0] <= now:
