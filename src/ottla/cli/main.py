@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "doctor": Command("ottla.cli.doctor", "Diagnose this machine's setup and a running broker."),
     "group": Command("ottla.cli.groups.group", "Inspect consumer groups and reset their offsets."),
     "keys": Command("ottla.cli.security.keys", "Generate, rotate and inspect encryption keys."),
+    "lake": Command("ottla.cli.lake.lake", "Maintain topics as Iceberg tables."),
     "log": Command("ottla.cli.log", "Inspect and repair the segment files of a partition."),
     "pipeline": Command("ottla.cli.pipelines.pipeline", "Run topic-to-table pipelines defined in a TOML file."),
     "produce": Command("ottla.cli.messages.produce", "Produce the lines of FILES, or of standard input, to TOPIC."),

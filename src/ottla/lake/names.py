@@ -15,6 +15,8 @@ CONTENT: Final = "ottla.content"
 """What the rows are: RECORDS or DEAD_LETTERS."""
 RECORDS: Final = "records"
 DEAD_LETTERS: Final = "dead-letters"
+VALUES: Final = "ottla.values"
+"""How values become columns, as JSON; see `ottla.lake.values`. So that others decode later records in the same way."""
 KEY: Final = "ottla.key"
 """Of a table with one row for each key: the columns of the key, as JSON."""
 
@@ -23,6 +25,8 @@ OFFSETS: Final = "ottla.offsets"
 """The covered offsets, as JSON; see `ottla.lake.covered`."""
 WRITER_EPOCH: Final = "ottla.writer.epoch"
 """The writer that may commit: a higher epoch fences all lower ones."""
+
+WRITER_ID: Final = "ottla.writer.id"
 
 _DEAD_LETTERS_SUFFIX: Final = "_dead_letters"
 
