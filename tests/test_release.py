@@ -37,7 +37,7 @@ def archive(path: Path, names: list[str], at_s: int, user: str) -> Path:
     return path
 
 
-def test_a_source_distribution_is_the_same_whoever_builds_it_and_when(tmp_path: Path) -> None:
+def test_a_source_distribution_does_not_depend_on_user_time_and_order(tmp_path: Path) -> None:
     made = []
     for number, (names, user) in enumerate(((["b.py", "a.py"], "ann"), (["a.py", "b.py"], "bob"))):
         folder = tmp_path / str(number)
