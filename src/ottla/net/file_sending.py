@@ -34,7 +34,7 @@ def in_memory(buffers: list[Sendable]) -> list[AnyBytes]:
 
 
 class FileSending:
-    """A response that is being sent, on a duplicate of the descriptor: the transport may close the original at any time."""
+    """A response that is being sent, on a duplicate of the descriptor: the transport may close the original."""
 
     def __init__(self, fd: int, buffers: list[Sendable]) -> None:
         # The family does not matter for sending, but would be looked up.
