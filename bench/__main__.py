@@ -32,6 +32,7 @@ BENCHES = [
     "queues",
     "dmqp",
     "against_kafka",
+    "against_release",
     "spark",
     "spark_growth",
     "security",

@@ -1,4 +1,6 @@
-"""Avro with schema ids: decoded to Arrow columns, beside fastavro; serialized, beside Confluent's serializers."""
+"""Avro with schema ids: decoded to Arrow columns, beside fastavro; serialized, beside Confluent's serializers; decoded
+in Spark, beside Spark's own function.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from confluent_kafka.schema_registry import avro as confluent
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 import ottla.testing
+from bench import avro_in_spark
 from bench.report import Row, against, speed
 from ottla.decoding import programs
 from ottla.decoding.decoder import ColumnDecoder
@@ -52,9 +55,15 @@ _VALUES: dict[str, Callable[[int], Any]] = {
 
 def rows() -> Iterator[Row]:
     with ottla.testing.broker() as broker:
+        registry = Registry(broker.schema_registry_url)
+        topics = []
         for name, fields in (("flat", FLAT), ("nested", NESTED)):
             schema = json.dumps({"type": "record", "name": "Order", "fields": fields})
-            yield from _of(name, schema, Registry(broker.schema_registry_url))
+            yield from _of(name, schema, registry)
+            serialize = AvroSerializer(registry, schema)
+            values = [serialize(_VALUES[name](at), name) for at in range(ROWS)]
+            topics.append(avro_in_spark.Topic(name, schema, values))
+        yield from avro_in_spark.rows(broker.bootstrap_servers, registry, topics)
 
 
 def _of(name: str, schema: str, registry: Registry) -> Iterator[Row]:

@@ -75,10 +75,17 @@ class Nodes(ABC):
 
 
 class OttlaNodes(Nodes):
+    def __init__(self, python: str = sys.executable) -> None:
+        super().__init__()
+        self._python = python
+
+    def kill(self, number: int) -> None:
+        self._processes[number - 1].kill()
+
     def commands(self) -> list[list[str]]:
         self._zookeeper = ZooKeeperServer(self.folder / "zookeeper", free_port())
         self._zookeeper.start()
-        serve = [sys.executable, "-m", "ottla", "serve", "--zookeeper", self._zookeeper.address, "--http-port", "-1"]
+        serve = [self._python, "-m", "ottla", "serve", "--zookeeper", self._zookeeper.address, "--http-port", "-1"]
         return [
             [*serve, "--node-id", str(number), "--port", str(port), "--data-dir", str(self.folder / str(number))]
             for number, port in enumerate(self.ports, 1)

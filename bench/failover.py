@@ -70,7 +70,7 @@ class Writer:
         self.acknowledged_s = max(self.acknowledged_s, sent_s)
 
 
-def confluent_writer(servers: str) -> Writer:
+def confluent_writer(servers: str, topic: str = TOPIC) -> Writer:
     producer = Producer({**QUIET, "bootstrap.servers": servers, "acks": "all", "enable.idempotence": True})
 
     def send(acknowledged: Callable[[], None]) -> None:
@@ -78,7 +78,7 @@ def confluent_writer(servers: str) -> Writer:
             if error is None:
                 acknowledged()
 
-        producer.produce(TOPIC, b"v", partition=0, on_delivery=told)
+        producer.produce(topic, b"v", partition=0, on_delivery=told)
 
     return Writer(send, lambda: producer.poll(0), lambda: producer.flush(PATIENCE_S))
 

@@ -6,7 +6,6 @@ Beside Karapace, if KARAPACE names a Python interpreter that has it: it serves a
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -17,12 +16,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
+from interop.karapace import karapace_on, karapace_python
 
 from bench.report import Row, against
 from bench.requests import connect, exchange
 from ottla.client.blocking.admin import Admin
 from ottla.client.blocking.producer import Producer
-from ottla.cluster.server import free_port
 from ottla.records.encode import BatchBuilder
 from ottla.registry import records
 from ottla.registry.model import Schema, Version
@@ -63,7 +62,7 @@ def serving(folder: Path) -> Iterator[tuple[str, str]]:
     ready = folder / "ready.json"
     ready.unlink(missing_ok=True)
     command = ["ottla", "serve", "--port", "0", "--http-port", "0", "--data-dir", str(folder / "data")]
-    with _process([sys.executable, "-m", *command, "--ready-file", str(ready)], {}):
+    with _process([sys.executable, "-m", *command, "--ready-file", str(ready)]):
         _until(ready.exists)
         told = json.loads(ready.read_text())
         yield told["kafka"], told["schema_registry"]
@@ -72,46 +71,17 @@ def serving(folder: Path) -> Iterator[tuple[str, str]]:
 @contextmanager
 def karapace(folder: Path) -> Iterator[str | None]:
     """Its URL once it answers; None without it."""
-    python = os.environ.get("KARAPACE")
+    python = karapace_python()
     if python is None:
         yield None
         return
-    with serving(folder) as (kafka, _), karapace_on(python, kafka) as url:
+    with serving(folder) as (kafka, _), karapace_on(python, kafka, folder / "karapace.log") as url:
         yield url
 
 
 @contextmanager
-def karapace_on(python: str, kafka: str) -> Iterator[str]:
-    port = free_port()
-    settings = {
-        "KARAPACE_BOOTSTRAP_URI": kafka,
-        "KARAPACE_PORT": str(port),
-        "KARAPACE_HOST": "127.0.0.1",
-        "KARAPACE_ADVERTISED_HOSTNAME": "127.0.0.1",
-        "KARAPACE_ADVERTISED_PORT": str(port),
-        "KARAPACE_LOG_LEVEL": "WARNING",
-        "KARAPACE_KARAPACE_REGISTRY": "true",
-    }
-    url = f"http://127.0.0.1:{port}"
-    with _process([python, "-m", "karapace"], settings):
-        _until(lambda: _answers(url))
-        yield url
-
-
-def _answers(url: str) -> bool:
-    """Whether it accepts schemas: it may listen long before."""
-    try:
-        body = {"schema": '"int"'}
-        return httpx.post(f"{url}/subjects/ready/versions", json=body, timeout=10).status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
-@contextmanager
-def _process(command: list[str], environment: dict[str, str]) -> Iterator[None]:
-    process = subprocess.Popen(
-        command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+def _process(command: list[str]) -> Iterator[None]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
     finally:
@@ -190,11 +160,11 @@ def _many() -> Iterator[Row]:
         _until(lambda: len(httpx.get(f"{url}/subjects", timeout=60).json()) >= SCHEMAS)
         ours_s = time.perf_counter() - began_s
         theirs_s, other = None, None
-        if (python := os.environ.get("KARAPACE")) is not None:
+        if (python := karapace_python()) is not None:
             theirs, _ = stack.enter_context(serving(Path(folder) / "theirs"))
             fill(theirs)
             began_s = time.perf_counter()
-            other = stack.enter_context(karapace_on(python, theirs))
+            other = stack.enter_context(karapace_on(python, theirs, Path(folder) / "karapace.log"))
             _until(lambda: len(httpx.get(f"{other}/subjects", timeout=60).json()) >= SCHEMAS)
             theirs_s = time.perf_counter() - began_s
         what = f"start with {SCHEMAS:,} schemas"

@@ -115,6 +115,10 @@ class Side(ABC):
 class Ottla(Side):
     name = "ottla"
 
+    def __init__(self, python: str = sys.executable) -> None:
+        super().__init__()
+        self._python = python
+
     def prepare(self) -> None:
         # As pip does when it installs packages, unlike uv.
         for name in ("ottla", *DEPENDENCIES):
@@ -122,7 +126,7 @@ class Ottla(Side):
 
     def command(self) -> list[str]:
         options = ["--port", str(self.port), "--http-port", str(free_port()), "--data-dir", str(self.folder / "data")]
-        return [sys.executable, "-m", "ottla", "serve", *options]
+        return [self._python, "-m", "ottla", "serve", *options]
 
 
 class Kfake(Side):

@@ -71,13 +71,13 @@ class Bench:
         }
         for what, job in jobs.items():
             found = self._measured(job, shape, "ottla", "kafka", "scan")
-            yield _speed(f"{shape.name}: batch {what}", found["ottla"], found["kafka"], 1.5)
-            yield _speed(f"{shape.name}: direct scan {what}", found["scan"], found["kafka"], 3.0)
+            yield rows_speed(f"{shape.name}: batch {what}", found["ottla"], found["kafka"], 1.5)
+            yield rows_speed(f"{shape.name}: direct scan {what}", found["scan"], found["kafka"], 3.0)
         yield self._available_now(shape)
 
     def _special(self, shape: Shape) -> Iterator[Row]:
         found = self._measured(lambda source: _to_parquet(self._parsed(source, shape)), shape, "ottla", "kafka")
-        yield _speed(f"{shape.name}: batch to Parquet", found["ottla"], found["kafka"], 1.5)
+        yield rows_speed(f"{shape.name}: batch to Parquet", found["ottla"], found["kafka"], 1.5)
         yield self._available_now(shape)
 
     def _read(self, source: str, shape: Shape, schema: str | None = None) -> DataFrame:
@@ -103,7 +103,7 @@ class Bench:
             _stream_what_there_is(self.spark, servers, source, shape.topic)
 
         found = self._measured(stream, shape, "ottla", "kafka")
-        return _speed(f"{shape.name}: AvailableNow to Parquet", found["ottla"], found["kafka"], 1.5)
+        return rows_speed(f"{shape.name}: AvailableNow to Parquet", found["ottla"], found["kafka"], 1.5)
 
     def _measured(self, job: Job, shape: Shape, *sources: str) -> dict[str, Measured]:
         """The best round of each source; in each round they are in the reverse order of the one before."""
@@ -112,15 +112,8 @@ class Bench:
             job(source)  # classes are loaded and workers are there
         for number in range(ROUNDS):
             for source in sources if number % 2 == 0 else reversed(sources):
-                found[source].append(self._measure(job, source, shape.count))
+                found[source].append(_measure_once(self.spark, job, source, shape.count))
         return {source: max(each, key=lambda one: one.rows_per_s) for source, each in found.items()}
-
-    def _measure(self, job: Job, source: str, count: int) -> Measured:
-        jvm = int(self.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
-        cpu, start = cpu_s_of_tree(jvm), time.perf_counter()
-        job(source)
-        took = time.perf_counter() - start
-        return Measured(count / took, (cpu_s_of_tree(jvm) - cpu) / count * 1e6)
 
 
 def rows() -> Iterator[Row]:
@@ -138,9 +131,23 @@ def _require(found: int, wanted: int) -> None:
     assert found == wanted, f"{found} rows instead of {wanted}"
 
 
-def _speed(what: str, ours: Measured, theirs: Measured, at_least: float) -> Row:
+def rows_speed(what: str, ours: Measured, theirs: Measured, at_least: float | None = None) -> Row:
     cpu = f" (CPU s per million rows: {ours.cpu_s_per_million:.2f} and {theirs.cpu_s_per_million:.2f})"
     return speed(what + cpu, ours.rows_per_s / 1000, theirs.rows_per_s / 1000, "k rows/s", at_least=at_least)
+
+
+def measure(spark: SparkSession, job: Job, source: str, count: int) -> Measured:
+    """The best round of a single source."""
+    job(source)  # classes are loaded and workers are there
+    return max((_measure_once(spark, job, source, count) for _ in range(ROUNDS)), key=lambda one: one.rows_per_s)
+
+
+def _measure_once(spark: SparkSession, job: Job, source: str, count: int) -> Measured:
+    jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
+    cpu, start = cpu_s_of_tree(jvm), time.perf_counter()
+    job(source)
+    took = time.perf_counter() - start
+    return Measured(count / took, (cpu_s_of_tree(jvm) - cpu) / count * 1e6)
 
 
 def _to_parquet(frame: DataFrame) -> None:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 
 from interop import foreign_clients
+from interop.confluent_java import with_confluent
 from interop.kafka_artifacts import KafkaArtifacts, ToolMissingError, kafka_artifacts
 from interop.kafka_broker import KafkaBroker
 from interop.kafka_clients import Admin, Contents, consume_all
@@ -59,6 +60,12 @@ def _needed(find: Callable[[], Found]) -> Found:
 def kafka() -> KafkaArtifacts:
     """Apache Kafka, ready to run."""
     return _needed(kafka_artifacts)
+
+
+@pytest.fixture(scope="session")
+def confluent_java(kafka: KafkaArtifacts) -> KafkaArtifacts:
+    """Apache Kafka with Confluent's client of the registry and its Avro serializers."""
+    return _needed(lambda: with_confluent(kafka))
 
 
 @pytest.fixture(scope="session")

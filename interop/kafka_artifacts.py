@@ -29,6 +29,8 @@ class KafkaArtifacts:
     jars: Path
     preferred: Path | None = None
     """Jars that are used instead of others of the same content."""
+    added: Path | None = None
+    """Jars that are searched last."""
 
     def with_old_client(self) -> "KafkaArtifacts":
         """With the last client that does not support KIP-890's second part."""
@@ -36,7 +38,7 @@ class KafkaArtifacts:
 
     def command(self, main_class: str, arguments: Sequence[str], *jvm_options: str) -> list[str]:
         """A JVM that starts fast rather than runs fast: most of what is run here lives for a second."""
-        folders = [self.jars] if self.preferred is None else [self.preferred, self.jars]
+        folders = [folder for folder in (self.preferred, self.jars, self.added) if folder is not None]
         return [
             str(self.java),
             "-XX:TieredStopAtLevel=1",

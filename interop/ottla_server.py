@@ -41,6 +41,7 @@ def ottla_server(
 ) -> Iterator[OttlaServer]:
     """A clean stop is part of every test: a server that was harmed by its clients ends with another code."""
     ready, report = folder / "ready.json", folder / "ottla.log"
+    ready.unlink(missing_ok=True)  # of a server that ran here before
     given = [part for key, value in (settings or {}).items() for part in ("--set", f"{key}={value}")]
     ports = ["--port", "0", "--http-port", "0" if serves_http else "-1"]
     places = [*ports, "--data-dir", str(folder / "data"), "--ready-file", str(ready)]

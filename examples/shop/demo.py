@@ -171,7 +171,7 @@ class Demo:
 
     def _ask(self, servers: str, spark: SparkSession) -> None:
         """Of the tables, the topic, and the archive with the live log as one."""
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+        from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
         outcome, say = self._outcome, self._plan.say
         minutes = sorted(spark.read.parquet(str(self._plan.folder / "tables" / "revenue")).collect())

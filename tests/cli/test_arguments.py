@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import click
 import pytest
 
-from ottla.cli.arguments import existing, pairs, topics_and_partitions
+from ottla.cli.arguments import ByteRate, config_pairs, existing, pairs, topics_and_partitions
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
 
@@ -15,6 +16,37 @@ def test_the_value_of_a_pair_may_contain_equals_signs() -> None:
 def test_a_pair_without_a_name_or_a_value_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--set: expected NAME=VALUE, got "):
         pairs("--set", [text])
+
+
+def test_configs_of_sizes_and_durations_may_have_units() -> None:
+    given = [
+        "retention.ms=7d",
+        "segment.bytes=10MiB",
+        "retention.bytes=-1",
+        "cleanup.policy=compact",
+        "segment.ms=5000",
+    ]
+    assert config_pairs("--set", given) == {
+        "retention.ms": "604800000",
+        "segment.bytes": "10485760",
+        "retention.bytes": "-1",
+        "cleanup.policy": "compact",
+        "segment.ms": "5000",
+    }
+    with pytest.raises(ConfigError, match=r"--set: retention.ms: expected a number of ms, or e.g. 30s, 12h or 7d, got"):
+        config_pairs("--set", ["retention.ms=10MiB"])
+
+
+def test_a_rate_may_have_a_unit() -> None:
+    assert [ByteRate().convert(text, None, None) for text in ("1000000", "0.5", "10MiB", "0")] == [
+        1e6,
+        0.5,
+        10 << 20,
+        0,
+    ]
+    for wrong in ("fast", "-1", "5s"):
+        with pytest.raises(click.BadParameter, match="invalid rate"):
+            ByteRate().convert(wrong, None, None)
 
 
 def test_partitions_are_grouped_by_topic_and_the_whole_topic_wins() -> None:

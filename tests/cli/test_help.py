@@ -29,6 +29,21 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 
 VERBS = dict(verbs(program))
+
+
+@pytest.mark.parametrize(
+    ("alias", "path"),
+    [
+        (("topics", "ls"), ("topic", "list")),
+        (("topic", "rm"), ("topic", "delete")),
+        (("users", "ls"), ("user", "list")),
+    ],
+)
+def test_lists_and_deletions_have_short_names(alias: tuple[str, ...], path: tuple[str, ...]) -> None:
+    shown = [CliRunner().invoke(program, [*words, "--help"]).stdout.split("\n", 1)[1] for words in (alias, path)]
+    assert shown[0] == shown[1]
+
+
 LISTING = {
     ("schema", "list"),
     ("schema", "show"),
@@ -84,8 +99,8 @@ DESTROYING = {
 def examples() -> Iterator[tuple[tuple[str, ...], str]]:
     for path, command in VERBS.items():
         for line in (command.epilog or "").splitlines():
-            for words in re.findall(r"\bottla [^|()<>*]+", line):
-                yield path, words.strip(" \"'$")
+            for words in re.findall(r"\bottla (?:'[^']*'|[^|()<>*])+", line):
+                yield path, words.strip(' "$').strip("'" if words.count("'") % 2 else "")
 
 
 @pytest.mark.parametrize("path", VERBS, ids=" ".join)

@@ -59,7 +59,7 @@ def command(broker: ottla.Broker, tmp_path: Path) -> Commands:
 
 def test_consumed_lines_equal_produced_lines(command: Commands) -> None:
     _, said = command.run("produce", "lines", given=b"one\ntwo\r\n\nfour")
-    out, _ = command.run("consume", "lines", "--from", "beginning", "--exit")
+    out, _ = command.run("consume", "lines", "--from", "earliest", "--exit")
 
     assert said == "4 messages written to lines\n"
     assert out == "one\ntwo\n\nfour\n"
@@ -80,9 +80,9 @@ def test_json_lines_are_copied_from_topic_to_topic(command: Commands, tmp_path: 
     lines = tmp_path / "lines.jsonl"
     lines.write_text('{"key": "a", "value": {"n": 1}, "timestamp": 1000}\n{"key": "b", "value_base64": "/w=="}\n')
     command.run("produce", "first", "--format", "json", str(lines))
-    first, _ = command.run("consume", "first", "--from", "beginning", "--exit", "-f", "json")
+    first, _ = command.run("consume", "first", "--from", "earliest", "--exit", "-f", "json")
     command.run("produce", "second", "--format", "json", given=first.encode())
-    second, _ = command.run("consume", "second", "--from", "beginning", "--exit", "-f", "json")
+    second, _ = command.run("consume", "second", "--from", "earliest", "--exit", "-f", "json")
 
     assert second == first.replace('"topic":"first"', '"topic":"second"')
 
@@ -93,6 +93,49 @@ def test_a_whole_file_can_be_one_message(command: Commands, tmp_path: Path) -> N
     out, _ = command.run("consume", "whole", "--from", "-1", "-e", "-f", "json")
 
     assert json.loads(out)["value"] == "two\nlines\n"
+
+
+def test_a_bad_line_is_reported_with_the_number_of_written_messages_and_how_to_continue(command: Commands) -> None:
+    _, said = command.run("produce", "partly", "-f", "key-value", given=b"a:1\nb:2\nbad\nc:3\n", exit_code=2)
+    assert said == (
+        "ottla: standard input, line 3: no key separator ':'; 2 messages were written to partly: "
+        "correct the line, then continue with --skip 2\n"
+    )
+    _, said = command.run(
+        "produce", "partly", "-f", "key-value", "--skip", "2", given=b"a:1\nb:2\nd:4\nbad\n", exit_code=2
+    )
+    assert said.endswith("1 message was written to partly: correct the line, then continue with --skip 3\n")
+    out, _ = command.run("consume", "partly", "--from", "earliest", "--exit")
+    assert out == "1\n2\n4\n"
+
+
+def test_all_lines_can_be_checked_before_the_first_is_written(command: Commands, tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("a:1\n")
+    (tmp_path / "bad.txt").write_text("b:2\nbad\nworse\n")
+    written = ("produce", "checked", "-f", "key-value")
+    _, said = command.run(*written, "--check", "good.txt", "bad.txt", exit_code=2)
+    assert said == "ottla: bad.txt, line 2: no key separator ':'; nothing was written\n"
+    _, said = command.run(*written, "--check", given=b"c:3\n")
+    assert said == "1 message written to checked\n"
+    _, said = command.run(*written, "--dry-run", given=b"d:4\n", exit_code=0)
+    assert said == "1 message could be written to checked\n"
+    out, _ = command.run("consume", "checked", "--from", "earliest", "--exit")
+    assert out == "3\n"
+
+
+def test_a_message_is_as_large_as_its_topic_allows(command: Commands, tmp_path: Path) -> None:
+    large = bytes(3 << 20)
+    (tmp_path / "large").write_bytes(large)
+    command.run("topic", "create", "large", "--set", "max.message.bytes=4194304")
+    command.run("topic", "create", "small")
+    _, said = command.run("produce", "large", "-f", "whole", "large")
+    assert said == "1 message written to large\n"
+    out, _ = command.run("consume", "large", "--from", "earliest", "--exit", "-f", "%S")
+    assert out == str(len(large))
+    _, said = command.run("produce", "small", "-f", "whole", "large", exit_code=1)
+    assert "max.message.bytes" in said
+    assert "ottla topic alter small --set max.message.bytes=" in said
+    assert said.count("\n") == 1
 
 
 def test_only_the_last_messages_of_a_topic_are_shown(command: Commands) -> None:
@@ -123,6 +166,34 @@ def test_reading_from_a_time_starts_at_the_first_message_after_it(command: Comma
     assert past_the_end == ""
 
 
+def test_reading_stops_at_an_offset_or_time(command: Commands) -> None:
+    lines = b"".join(b'{"value": %d, "timestamp": %d}\n' % (n, n * 1000) for n in range(10))
+    command.run("produce", "ended", "--format", "json", given=lines)
+
+    assert command.run("consume", "ended", "--from", "2", "--to", "4")[0] == "2\n3\n"
+    assert command.run("consume", "ended", "--from", "7", "--until", "1970-01-01T00:00:08.5Z")[0] == "7\n8\n"
+    assert command.run("consume", "ended", "--from", "-3", "--to", "-1")[0] == "7\n8\n"
+
+
+def test_only_messages_that_meet_the_conditions_are_printed_and_counted(command: Commands) -> None:
+    lines = b"".join(b'{"key": "k%d", "value": {"n": %d}}\n' % (n % 2, n) for n in range(10))
+    command.run("produce", "filtered", "--format", "json", given=lines)
+    conditions = ("--filter", "key=k1", "--filter", "$.n>3")
+    out, _ = command.run("consume", "filtered", "--from", "earliest", "-n", "2", *conditions, "-f", r"%t %p/%o %k %s\n")
+
+    assert out == 'filtered 0/5 k1 {"n":5}\nfiltered 0/7 k1 {"n":7}\n'
+
+
+def test_topics_are_selected_by_a_regular_expression(command: Commands) -> None:
+    for name in ("shop.eu", "shop.us", "shopping"):
+        command.run("produce", name, given=name.encode())
+    out, _ = command.run(
+        "consume", r"^shop\..*", "--from", "earliest", "--exit", "-X", "isolation.level=read_committed"
+    )
+
+    assert sorted(out.splitlines()) == ["shop.eu", "shop.us"]
+
+
 def test_a_group_continues_where_it_stopped(command: Commands) -> None:
     command.run("produce", "shared", given=b"1\n2\n3\n")
     first, _ = command.run("consume", "shared", "-g", "readers", "-n", "2")
@@ -133,7 +204,7 @@ def test_a_group_continues_where_it_stopped(command: Commands) -> None:
 
 def test_it_follows_the_topic_until_it_is_interrupted(command: Commands) -> None:
     command.run("produce", "followed", given=b"old\n")
-    following = command.start("consume", "followed", "--from", "beginning")
+    following = command.start("consume", "followed", "--from", "earliest")
     assert following.stdout is not None
     assert following.stdout.readline() == b"old\n"
 
@@ -147,7 +218,7 @@ def test_it_follows_the_topic_until_it_is_interrupted(command: Commands) -> None
 
 def test_a_closed_output_pipe_ends_it_quietly(command: Commands) -> None:
     command.run("produce", "endless", given=b"line\n" * 50_000)
-    with command.start("consume", "endless", "--from", "beginning", "--exit") as writing:
+    with command.start("consume", "endless", "--from", "earliest", "--exit") as writing:
         assert writing.stdout is not None
         assert writing.stderr is not None
         writing.stdout.readline()
@@ -163,7 +234,17 @@ def test_a_closed_output_pipe_ends_it_quietly(command: Commands) -> None:
         (["produce", "bad", "-f", "json"], b"{}\n", "standard input, line 1: there is no value"),
         (["produce", "bad", "-H", "x"], b"", "--header: expected NAME=VALUE"),
         (["consume", "bad", "--from", "yesterday"], b"", "--from: expected"),
-        (["consume", "bad", "-g", "g", "--from", "0"], b"", "--from and --partition cannot be used"),
+        (["consume", "bad", "-g", "g", "--from", "0"], b"", "--from, --to, --exit and --partition cannot be used"),
+        (["consume", "bad", "-g", "g", "--exit"], b"", "--exit and --partition cannot be used with --group"),
+        (["consume", "bad", "--to", "2999-01-01"], b"", "--to: 2999-01-01 is in the future"),
+        (["consume", "bad", "--filter", "size>1"], b"", "--filter: unknown field 'size'"),
+        (["consume", "bad", "-f", "jsonn"], b"", "--format: expected value, key-value, json, full, or a template"),
+        (
+            ["consume", "bad", "-X", "isolation.lvl=x"],
+            b"",
+            "unknown client option isolation.lvl (did you mean isolation.level?)",
+        ),
+        (["consume", "^none.*"], b"", "no topic matches ^none.*"),
         (["consume", "bad", "--ca-file", "nowhere.pem"], b"", "there is no file nowhere.pem"),
     ],
 )

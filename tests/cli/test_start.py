@@ -21,7 +21,7 @@ _UNTIL_READY: Final = """
 import os, sys
 import ottla.cli.server.serve as serve
 
-def say_ready(*_):
+def say_ready(*_, **__):
     print(*sys.modules, flush=True)
     os._exit(0)
 

@@ -32,5 +32,5 @@ def test_every_kind_of_position_is_parsed(text: str, point: StartingPoint) -> No
 
 @pytest.mark.parametrize("text", ["", "start", "-", "1.5", "15 minutes", "2026-13-01"])
 def test_an_invalid_position_is_refused_with_the_valid_ones(text: str) -> None:
-    with pytest.raises(ConfigError, match="expected beginning, end, an offset"):
+    with pytest.raises(ConfigError, match="expected earliest, latest, an offset"):
         starting_point(text, NOON)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.cluster.election import (
     Returning,
-    elect_anyone,
+    elect_any,
     first_state,
     given_up,
     prefer,
@@ -117,11 +117,11 @@ def test_a_preferred_election_elects_the_preferred_leader_if_in_sync() -> None:
 def test_an_operator_may_force_an_unclean_election_if_there_is_no_leader() -> None:
     leaderless = partition((1, 2), isr=(1,), leader=NO_NODE)
 
-    assert elect_anyone(leaderless, brokers(2)).leader == 2
+    assert elect_any(leaderless, brokers(2)).leader == 2
     with pytest.raises(ElectionNotNeeded):
-        elect_anyone(partition((1, 2)), brokers(1, 2))
+        elect_any(partition((1, 2)), brokers(1, 2))
     with pytest.raises(EligibleLeadersNotAvailable):
-        elect_anyone(leaderless, brokers(3))
+        elect_any(leaderless, brokers(3))
 
 
 def test_the_last_in_sync_replica_that_resigned_leads_again_only_in_a_new_epoch() -> None:
@@ -172,9 +172,9 @@ def test_the_last_in_sync_replica_leads_again_once_it_is_online_in_another_epoch
 def test_an_unclean_election_elects_an_online_replica() -> None:
     state = partition((1, 2, 3), isr=(1,), leader=NO_NODE)
 
-    assert elect_anyone(state, offline_at(2, offline_at(1, brokers(1, 2, 3)))).leader == 3
+    assert elect_any(state, offline_at(2, offline_at(1, brokers(1, 2, 3)))).leader == 3
     with pytest.raises(EligibleLeadersNotAvailable):
-        elect_anyone(state, offline_at(1, brokers(1)))
+        elect_any(state, offline_at(1, brokers(1)))
 
 
 def test_a_replica_that_may_lack_records_leaves_the_isr_even_if_the_others_are_absent() -> None:
@@ -252,7 +252,7 @@ def test_lowering_min_insync_replicas_clears_eligible_replicas() -> None:
 def test_an_unclean_election_clears_eligible_replicas() -> None:
     lost = partition((1, 2, 3), isr=(1,), eligible=(2,), leader=NO_NODE, **SAFE)
 
-    assert elect_anyone(lost, brokers(3, folders=THERE)).eligible == ()
+    assert elect_any(lost, brokers(3, folders=THERE)).eligible == ()
 
 
 @given(partitions(), st.lists(some_nodes, max_size=6))

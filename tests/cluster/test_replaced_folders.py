@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cluster.election import Returning, elect_anyone, first_state, prefer, returned, settle, with_isr, without
+from ottla.cluster.election import Returning, elect_any, first_state, prefer, returned, settle, with_isr, without
 from ottla.cluster.leaderless import leaderless, why_leaderless
 from ottla.cluster.nodes import partition_data, read_partition
 from ottla.cluster.reassignment import begin, cancel
@@ -101,10 +101,10 @@ def test_a_partition_that_never_had_a_leader_may_be_led_with_an_empty_folder() -
 
 
 def test_an_unclean_election_prefers_a_replica_that_may_have_records() -> None:
-    elected = elect_anyone(_last_in_sync(), WIPED)
+    elected = elect_any(_last_in_sync(), WIPED)
 
     assert (elected.leader, elected.isr, elected.folders) == (2, (2,), ((2, "b"),))
-    only = elect_anyone(_last_in_sync(), brokers(1, folders={1: "another"}))
+    only = elect_any(_last_in_sync(), brokers(1, folders={1: "another"}))
     assert (only.leader, only.folders) == (1, ((1, "another"),))
 
 

@@ -185,13 +185,13 @@ def test_after_an_expired_session_a_node_registers_again_and_catches_up(zookeepe
         epoch = other.cluster.view.brokers[1].epoch
         lost, others_lead = asyncio.Event(), asyncio.Event()
         node.cluster.on_session_lost(lost.set)
-        register_anew = node.cluster._session._register_anew
+        register_anew = node.cluster._session._register_again
 
         async def register_late() -> None:
             await others_lead.wait()
             await register_anew()
 
-        node.cluster._session._register_anew = register_late
+        node.cluster._session._register_again = register_late
         # The session is closed from outside, as if it had expired.
         session = node.connected.store._client.client_id  # type: ignore[attr-defined]
         await asyncio.to_thread(_end_session, zookeeper.partition("/")[0], *session)

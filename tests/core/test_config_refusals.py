@@ -177,6 +177,11 @@ def test_variables_of_other_programs_are_ignored() -> None:
     assert "did you mean OTTLA_SERVER_PORT?" in refusal(environment={"OTTLA_SERVR_PORT": "9092"})
 
 
+@pytest.mark.parametrize("variable", ["OTTLA_BROKER", "OTTLA_PASSWORD", "OTTLA_HTTP", "OTTLA_SCHEMA_REGISTRY"])
+def test_variables_of_client_commands_are_not_settings(variable: str) -> None:
+    load(SECTIONS, environment={variable: "x"})
+
+
 def test_two_settings_that_share_a_variable_are_a_programming_error() -> None:
     class Deep(Struct, frozen=True):
         log_segment_bytes: int = 0

@@ -77,7 +77,7 @@ def use(data_dir: DataDir, sent: list[bytes], refused: list[str], number: int) -
         send(log, sent, refused)
         attempt(lambda: log.read(len(sent) // 2, 100), refused)
     attempt(log.flush, refused)
-    attempt(data_dir.checkpoint, refused)
+    attempt(data_dir.checkpoints.write, refused)
     attempt(lambda: offset_for_timestamp(log, NOW + 3), refused)
     attempt(lambda: delete_expired(log, NOW), refused)
     attempt(lambda: data_dir.open_partition(TopicPartition("new", number), CONFIG), refused)

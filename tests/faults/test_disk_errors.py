@@ -277,10 +277,10 @@ def test_retention_that_cannot_rename_tries_again(data_dir: DataDir) -> None:
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 def test_a_checkpoint_that_cannot_be_written_is_a_separate_error(data_dir: DataDir, code: int) -> None:
     with failing("fsync", "checkpoint.tmp", code=code), pytest.raises(ApiError, match="writing checkpoints"):
-        data_dir.checkpoint()
+        data_dir.checkpoints.write()
     for log in data_dir.logs.values():
         assert_goes_on(log)
-    data_dir.checkpoint()
+    data_dir.checkpoints.write()
 
 
 def test_a_failed_fsync_of_a_real_device_takes_the_partition_offline(tmp_path: Path, told: Told) -> None:

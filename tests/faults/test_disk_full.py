@@ -177,17 +177,17 @@ def test_a_checkpoint_without_space_keeps_the_old_one(disk: Disk) -> None:
     log = data_dir.open_partition(AT, CONFIG)
     log.append(batch())
     log.flush()
-    data_dir.checkpoint()
+    data_dir.checkpoints.write()
     old = (disk.data / "recovery-point-offset-checkpoint").read_bytes()
     log.append(batch())
     log.flush()
     disk.fill()
     with pytest.raises(StorageError, match="writing checkpoints: No space left"):
-        data_dir.checkpoint()
+        data_dir.checkpoints.write()
     assert (disk.data / "recovery-point-offset-checkpoint").read_bytes() == old
     assert not list(disk.data.glob("*.tmp"))
     disk.free()
-    data_dir.checkpoint()
+    data_dir.checkpoints.write()
     assert (disk.data / "recovery-point-offset-checkpoint").read_bytes() == b"0\n1\norders 0 2\n"
     leave(data_dir)
 

@@ -41,7 +41,7 @@ def write_four_segments(folder: Path, kind: type[DataDir]) -> None:
         log.append(batch(b"%02d" % number * 50, at=NOW + number, by=Producer(5, 0, number)), leader_epoch=number // 10)
         if number == 5:
             log.flush()
-            data_dir.checkpoint()
+            data_dir.checkpoints.write()
         if number in (3, 11, 19):
             log.append(batch(b"t", at=NOW + number, by=Producer(6, 0, number // 8, is_transactional=True)))
             log.append_end_marker(6, 0, EndMarker(is_commit=False, coordinator_epoch=1))

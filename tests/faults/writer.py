@@ -88,7 +88,7 @@ class Writer:
         self.say(at, about="start")
         self.data_dir.logs[at].raise_start(offset)
         self.data_dir.logs[at].flush()
-        self.data_dir.checkpoint()
+        self.data_dir.checkpoints.write()
         self.say(at, did="start", offset=offset)
 
     def expire(self, at: TopicPartition) -> None:
@@ -145,7 +145,7 @@ class Writer:
             case 4:
                 self.expire(at)
             case 5:
-                self.data_dir.checkpoint()
+                self.data_dir.checkpoints.write()
             case 6:
                 self.raise_start(at, offset)
             case 7:
@@ -173,7 +173,7 @@ def follow_script(writer: Writer) -> None:
     for number in range(3):
         writer.append(first, b"%d" % number * 300, 2, IDEMPOTENT)
     writer.data_dir.logs[first].flush()
-    writer.data_dir.checkpoint()
+    writer.data_dir.checkpoints.write()
     for number in range(4):
         writer.append(first, b"%d" % number * 700, 1, (PLAIN, IDEMPOTENT)[number % 2], leader_epoch=number // 3)
     writer.append(second, b"open", 2, TRANSACTIONAL)

@@ -1,12 +1,15 @@
 """What a table says about its contents, and what it is called."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.lake.catalogs import LakeSettings
 from ottla.lake.covered import Covered, SnapshotFacts, covered_by, parse
+from ottla.lake.errors import LakeError
 from ottla.lake.names import dead_letters_of, table_of
 from ottla.lake.system_columns import SYSTEM_COLUMNS, column_name
 
@@ -31,19 +34,29 @@ def test_a_compaction_by_another_program_does_not_hide_the_offsets() -> None:
 
 
 def test_offsets_survive_the_expiry_of_the_snapshots_that_had_them() -> None:
-    snapshots = {3: SnapshotFacts(2, {"operation": "replace"})}
-    assert covered_by(SECOND.as_properties(), 3, snapshots) == SECOND
+    properties = replace(SECOND, sequence=2, first_sequence=1).as_properties()
+    dangling = {3: SnapshotFacts(2, {"operation": "replace"}, 3)}
+    cut_off = {3: SnapshotFacts(None, {"operation": "replace"}, 3)}
+    assert covered_by(properties, 3, dangling) == covered_by(properties, 3, cut_off) == SECOND
 
 
 def test_a_rollback_takes_the_offsets_back_with_the_rows() -> None:
-    snapshots = {1: SnapshotFacts(None, FIRST.as_properties()), 2: SnapshotFacts(1, SECOND.as_properties())}
-    assert covered_by(SECOND.as_properties(), 1, snapshots) == FIRST
+    snapshots = {1: SnapshotFacts(None, FIRST.as_properties(), 1), 2: SnapshotFacts(1, SECOND.as_properties(), 2)}
+    assert covered_by(replace(SECOND, sequence=2).as_properties(), 1, snapshots) == FIRST
+
+
+def test_a_rollback_to_a_snapshot_whose_offsets_have_expired_is_an_error() -> None:
+    properties = replace(SECOND, sequence=4, first_sequence=1).as_properties()
+    snapshots = {3: SnapshotFacts(2, {"operation": "replace"}, 3), 4: SnapshotFacts(3, SECOND.as_properties(), 4)}
+    with pytest.raises(LakeError, match="rolled back to snapshot 3"):
+        covered_by(properties, 3, snapshots)
 
 
 def test_a_table_without_commits_of_the_writer_covers_nothing_but_keeps_the_epoch() -> None:
-    snapshots = {1: SnapshotFacts(None, {"operation": "append"})}
-    assert covered_by({}, 1, snapshots) == Covered()
-    assert covered_by(SECOND.as_properties(), 1, snapshots) == Covered(epoch=1)
+    foreign = {1: SnapshotFacts(None, {"operation": "append"}, 1)}
+    properties = replace(SECOND, sequence=3, first_sequence=2).as_properties()
+    assert covered_by({}, 1, foreign) == Covered()
+    assert covered_by(properties, 1, foreign) == Covered(epoch=1)
     assert covered_by({}, None, {}) == Covered()
 
 

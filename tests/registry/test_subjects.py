@@ -112,6 +112,44 @@ def test_a_malformed_record_is_reported(key: bytes) -> None:
         records.decoded(key, b"{}")
 
 
+@pytest.mark.parametrize("keytype", ["SCHEMA", "CONFIG", "MODE", "DELETE_SUBJECT"])
+def test_an_empty_value_deletes_as_null_does(keytype: str) -> None:
+    """Karapace writes it."""
+    key = f'{{"keytype":"{keytype}","subject":"s","version":1,"magic":1}}'.encode()
+    assert records.decoded(key, b"") == records.decoded(key, None)
+
+
+SORTED = r"{\"fields\":[{\"default\":\"\",\"name\":\"a\",\"type\":\"string\"}],\"name\":\"R\",\"type\":\"record\"}"
+
+
+def test_an_avro_schema_that_karapace_stored_has_its_id_when_it_is_registered_again(registry: Registry) -> None:
+    for version, subject in enumerate(("s", "t")):
+        key = f'{{"keytype":"SCHEMA","subject":"{subject}","version":1,"magic":1}}'.encode()
+        text = SORTED if version == 0 else SORTED.replace("string", "int").replace(r"\"\"", "0")
+        value = f'{{"subject":"{subject}","version":1,"id":{version + 7},"schema":"{text}","deleted":false}}'.encode()
+        change = records.decoded(key, value)
+        assert change is not None
+        registry.state.apply(change)
+    ours = '{"type":"record","name":"R","fields":[{"name":"a","type":"string","default":""}]}'
+    assert registry.state.versions("s")[0].schema.text == ours
+    assert (registry.register("s", ours).id, registry.register("s", ours).version) == (7, 1)
+    assert registry.register("u", ours).id == 7
+
+
+def test_a_record_with_an_id_and_the_same_schema_in_another_layout_counts(registry: Registry) -> None:
+    using = '{"type":"record","name":"R","fields":[{"name":"o","type":"Other"}]}'
+    registry.register("other", '{"type":"record","name":"Other","fields":[]}')
+    version = registry.register("s", using, references=(Reference("Other", "other", 1),))
+    value = (
+        f'{{"subject":"t","version":1,"id":{version.id},"references":[{{"name":"Other","subject":"other","version":1}}],'
+        r'"schema":"{\"fields\":[{\"name\":\"o\",\"type\":\"Other\"}],\"name\":\"R\",\"type\":\"record\"}"}'
+    )
+    change = records.decoded(b'{"keytype":"SCHEMA","subject":"t","version":1,"magic":1}', value.encode())
+    assert change is not None
+    registry.state.apply(change)
+    assert [each.id for each in registry.state.versions("t")] == [version.id]
+
+
 def test_registering_again_gives_the_same_version(registry: Registry) -> None:
     first = registry.register("s", V1)
     assert registry.register("s", V1.replace(",", ", ")) == first

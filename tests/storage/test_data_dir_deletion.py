@@ -102,7 +102,7 @@ def test_a_re_created_partition_has_no_old_state(dirs: Dirs, is_deleted_in_a_cra
     append(folder, *[b"old"] * 50)
     folder.logs[ORDERS].flush()
     folder.logs[ORDERS].raise_start(40)
-    folder.checkpoint()
+    folder.checkpoints.write()
     folder.delete_partitions([ORDERS])
     if is_deleted_in_a_crash:
         dirs.kill()

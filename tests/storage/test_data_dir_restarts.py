@@ -53,7 +53,7 @@ def test_the_log_start_survives_a_crash_once_it_is_checkpointed(dirs: Dirs) -> N
     append(folder, b"1", b"2", b"3")
     folder.logs[ORDERS].flush()
     folder.logs[ORDERS].raise_start(2)
-    folder.checkpoint()
+    folder.checkpoints.write()
     dirs.kill()
 
     assert contents(dirs.open()) == [b"3"]
@@ -73,7 +73,7 @@ def test_a_log_start_is_checkpointed_only_after_its_record_is_synced(dirs: Dirs)
     synced = folder.logs[ORDERS].size
     append(folder, b"all of them in one")
     folder.logs[ORDERS].raise_start(3)
-    folder.checkpoint()
+    folder.checkpoints.write()
     cut_unsynced(dirs, synced)
 
     folder = dirs.open()
@@ -81,7 +81,7 @@ def test_a_log_start_is_checkpointed_only_after_its_record_is_synced(dirs: Dirs)
     append(folder, b"all of them in one")
     folder.logs[ORDERS].flush()
     folder.logs[ORDERS].raise_start(3)
-    folder.checkpoint()
+    folder.checkpoints.write()
     dirs.kill()
     assert contents(dirs.open()) == [b"all of them in one"]
 
@@ -106,9 +106,9 @@ def test_a_checkpoint_is_taken_in_steps(dirs: Dirs) -> None:
     append(folder, b"1", b"2", b"3")
     folder.logs[ORDERS].flush()
     folder.logs[ORDERS].raise_start(2)
-    written = folder.begin_checkpoint()
+    written = folder.checkpoints.begin()
     written.run()
-    folder.place_checkpoint(written).run()
+    folder.checkpoints.place(written).run()
     dirs.kill()
 
     assert contents(dirs.open()) == [b"3"]
@@ -123,12 +123,12 @@ def test_a_checkpoint_overtaken_by_a_deletion_omits_the_partition(
     folder = dirs.open()
     append(folder, *[b"old"] * 50)
     folder.logs[ORDERS].raise_start(40)
-    written = folder.begin_checkpoint()
+    written = folder.checkpoints.begin()
     written.run()
     folder.delete_partitions([ORDERS])
     if is_created_again_first:
         append(folder, b"new")
-    folder.place_checkpoint(written).run()
+    folder.checkpoints.place(written).run()
     if not is_created_again_first:
         append(folder, b"new")
     dirs.kill()
@@ -143,11 +143,11 @@ def test_a_checkpoint_overtaken_by_a_truncation_does_not_cover_truncated_records
     append(folder, *[b"old"] * 9)
     log = folder.logs[ORDERS]
     log.flush()
-    folder.checkpoint()
-    written = folder.begin_checkpoint()
+    folder.checkpoints.write()
+    written = folder.checkpoints.begin()
     written.run()
     truncate_to(log, 4)
-    folder.place_checkpoint(written).run()
+    folder.checkpoints.place(written).run()
 
     assert (dirs.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 4\n"
 
@@ -216,7 +216,7 @@ def test_an_offline_log_makes_the_stop_unclean(dirs: Dirs, monkeypatch: pytest.M
 
 def test_a_partition_not_opened_since_a_crash_is_still_recovered_after_the_next_clean_stop(dirs: Dirs) -> None:
     append(dirs.open(), b"1")
-    dirs.opened[-1].checkpoint()
+    dirs.opened[-1].checkpoints.write()
     append(dirs.opened[-1], b"2")
     dirs.kill()
     with (dirs.path / "orders-0" / "00000000000000000000.log").open("ab") as log:
@@ -319,7 +319,7 @@ def test_truncation_is_noted_before_other_records_take_the_offsets(dirs: Dirs) -
     append(folder, *[b"old"] * 10)
     log = folder.logs[ORDERS]
     log.flush()
-    folder.checkpoint()
+    folder.checkpoints.write()
 
     truncate_to(log, 5)
     append(folder, *[b"new"] * 5)

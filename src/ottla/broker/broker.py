@@ -9,31 +9,29 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.administration import LocalAdministration, NewTopic
+from ottla.broker.administration import NewTopic
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import all_static_settings
 from ottla.broker.coordinators.producer_ids import ProducerIds
+from ottla.broker.opening import open_alone, open_member
 from ottla.broker.requests.dispatch import Dispatcher
 from ottla.broker.requests.fetch_sessions import FetchSessions
 from ottla.broker.security.security import Security
 from ottla.broker.topic_defaults import topic_defaults
 from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE, Topics
-from ottla.broker.topology import Alone
+from ottla.broker.upkeep.disk_space import DiskSpace
 from ottla.broker.upkeep.flusher import Flusher
 from ottla.broker.upkeep.maintenance import Maintenance
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic, LeaderNotAvailable, StorageError
 from ottla.core.ids import Address, problem_with_topic_name
 from ottla.net.listener import Listener
-from ottla.storage.catalog.sqlite import SqliteCatalog
-from ottla.storage.folder.data_dir import DataDir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ottla.broker.administration import Administration
     from ottla.broker.batches.inflating import Inflating
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.coordinators.groups import GroupCoordinator
@@ -41,25 +39,23 @@ if TYPE_CHECKING:
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
     from ottla.broker.interfaces.protocol_servers import ShardServer
-    from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
+    from ottla.broker.membership import ProducerIdsInReserve
+    from ottla.broker.opening import Opened
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.context import Client
     from ottla.broker.schemas.store import Store
     from ottla.broker.settings import Settings
     from ottla.broker.share.service import ShareService
-    from ottla.broker.startup_wait import StartupWait
     from ottla.broker.topics import TopicState
-    from ottla.broker.topology import Topology
     from ottla.broker.tracing import Tracing
     from ottla.broker.upkeep.compactor import Compactor
     from ottla.broker.upkeep.key_rotation import KeyRotation
-    from ottla.cluster.node import JoinedCluster
     from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock
     from ottla.core.keys import KeyRing
     from ottla.core.sealing import Sealer
     from ottla.net.connection import Connection
-    from ottla.storage.catalog.catalog import Catalog, Edit
+    from ottla.storage.catalog.catalog import Edit
     from ottla.storage.catalog.entries import ConfigResource
 
 _logger: Final = logging.getLogger(__name__)
@@ -78,27 +74,15 @@ class Broker:
         self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
-        self.catalog: Catalog
-        self.topology: Topology
-        self.administration: Administration
-        self.cluster: JoinedCluster | None = None
         self.replication: Replication | None = None
-        self._soon: SoonCreated | None = None
-        self._following: CatalogFollower | None = None
-        self.startup_wait: StartupWait | None = None
-        """Set for a cluster node: delays requests about the cluster until the cluster is known."""
         self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
-            is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
+            opened = (open_member if is_member else open_alone)(self, self._sealer, undoing)
+            self._use(opened)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
-            self.flusher = Flusher(lambda: self.topics.open_partitions())  # noqa: PLW0108 - topics follow
-            self.topics = Topics(self.data_dir, self.catalog, self._config_for, self.flusher.durable)
-            self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
-            self.topic_limits = TopicLimits(settings.broker, self.topics)
-            if is_new_catalog and self.topics.by_name:
-                from ottla.broker.upkeep.adopting import skip_used_producer_ids
-
-                skip_used_producer_ids(self.topics, self.catalog)
+            self.disk_space = DiskSpace(self.data_dir.path)
+            self.data_dir.on_refused_write(self.disk_space.refused)
+            self._load_topics(is_new_catalog=opened.is_new_catalog)
             self.security = Security(self)
             undoing.callback(self.security.close)
             self.dispatcher = Dispatcher(self)
@@ -121,49 +105,32 @@ class Broker:
         if self.cluster is not None:
             self.replicate(self.cluster)
 
+    def _use(self, opened: Opened) -> None:
+        self.catalog = opened.catalog
+        self.data_dir = opened.data_dir
+        self.topology = opened.topology
+        self.administration = opened.administration
+        self.cluster = opened.cluster
+        self.startup_wait = opened.startup_wait
+        """Set for a cluster node: delays requests about the cluster until the cluster is known."""
+        self._soon = opened.soon
+        self._following = opened.following
+
+    def _load_topics(self, *, is_new_catalog: bool) -> None:
+        self.flusher = Flusher(lambda: self.topics.open_partitions())  # noqa: PLW0108 - topics follow
+        self.topics = Topics(self.data_dir, self.catalog, self._config_for, self.flusher.durable)
+        self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
+        self.topic_limits = TopicLimits(self.config, self.topics)
+        if is_new_catalog and self.topics.by_name:
+            from ottla.broker.upkeep.adopting import skip_used_producer_ids
+
+            skip_used_producer_ids(self.topics, self.catalog)
+
     def replicate(self, cluster: Cluster) -> None:
         """Start leading and following partitions according to this cluster view."""
         from ottla.broker.replication.replication import Replication
 
         self.replication = Replication(self, cluster, self.settings.replication)
-
-    def _open_alone(self, undoing: ExitStack) -> bool:
-        """Open the catalog of a standalone broker. Returns whether it is new."""
-        folder = self.config.data_dir
-        self.data_dir = DataDir(folder, self.clock, sealer=self._sealer)
-        undoing.callback(self.data_dir.close)
-        is_new_catalog = not (folder / "catalog.sqlite").exists()
-        self.catalog = SqliteCatalog.open(folder, self._sealer, must_be_sealed=self.data_dir.has_sealed_catalog)
-        undoing.callback(self.catalog.close)
-        self.data_dir.note_sealed_catalog()
-        self.topology = Alone(self)
-        self.administration = LocalAdministration(self)
-        return is_new_catalog
-
-    def _open_member(self, undoing: ExitStack) -> bool:
-        """Open the shared catalog of a cluster. Its topics are never adopted from a data folder."""
-        from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
-        from ottla.broker.startup_wait import StartupWait
-        from ottla.broker.topology import Together
-
-        membership = Membership(self.settings, None if self.inherited is None else self.inherited.catalog)
-        undoing.callback(membership.close)
-        self.catalog = membership.catalog
-        self.data_dir = DataDir(
-            self.config.data_dir,
-            self.clock,
-            sealer=self._sealer,
-            cluster_id=self.cluster_id,
-            node_id=self.config.node_id,
-        )
-        undoing.callback(self.data_dir.close)
-        self.cluster = membership.cluster(self.data_dir)
-        self.topology = Together(self, self.cluster)
-        self.startup_wait = StartupWait(self.cluster, 1 if self.inherited is None else self.inherited.nodes)
-        self.administration = ClusterAdministration(self, self.cluster, membership.catalog)
-        self._soon = SoonCreated(self)
-        self._following = CatalogFollower(self, membership.catalog)
-        return False
 
     def _producer_ids(self) -> ProducerIds | ProducerIdsInReserve:
         if self.cluster is None:
@@ -316,6 +283,7 @@ class Broker:
         await self.security.stop()
         if self.has_had_transactions:
             await self.transactions.stop()
+        self.disk_space.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
         if self.tracing is not None:

@@ -85,8 +85,8 @@ class Membership:
 async def join(broker: Broker, cluster: JoinedCluster) -> None:
     """Register for clients and other nodes, once the listeners are up."""
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
-    told = _told_to_neighbours if broker.inherited is not None else _told_to_all
-    listeners = {port.name: told(port) for port in _in_order(broker)}
+    address_of = _address_for_this_machine if broker.inherited is not None else _address_for_all
+    listeners = {port.name: address_of(port) for port in _in_order(broker)}
     await cluster.start(listeners, free_bytes, _losses(broker, cluster))
     if broker.replication is not None:
         broker.replication.forget_damage()
@@ -120,14 +120,14 @@ def _in_order(broker: Broker) -> list[Port]:
     return [*(port for port in reversed(ports) if port.name != wanted), chosen]
 
 
-def _told_to_all(port: Port) -> Address:
+def _address_for_all(port: Port) -> Address:
     if port.advertised is not None:
         return port.advertised
     host, number = port.address
     return Address(socket.gethostname() if host in ANY_ADDRESS else host, number)
 
 
-def _told_to_neighbours(port: Port) -> Address:
+def _address_for_this_machine(port: Port) -> Address:
     """The address for clients on this machine: any of its addresses works."""
     return port.advertised or port.address
 

@@ -1,9 +1,15 @@
-"""Arguments with a special syntax: NAME=VALUE, and TOPIC:0,1,2."""
+"""Arguments with a special syntax: NAME=VALUE, sizes and durations, and TOPIC:0,1,2."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
+import click
+
+from ottla.core.config_values import quantity
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
 
@@ -20,6 +26,35 @@ def pairs(option: str, given: Iterable[str]) -> dict[str, str]:
             raise ConfigError(f"{option}: expected NAME=VALUE, got {pair!r}")
         found[name.strip()] = value.strip()
     return found
+
+
+def config_pairs(option: str, given: Iterable[str]) -> dict[str, str]:
+    """Parse repeated NAME=VALUE arguments of Kafka configs, with units: `retention.ms=7d`, `segment.bytes=64MiB`."""
+    return {name: _in_base_units(option, name, text) for name, text in pairs(option, given).items()}
+
+
+def _in_base_units(option: str, name: str, text: str) -> str:
+    unit: Literal["bytes", "ms"] | None = "ms" if name.endswith(".ms") else "bytes" if name.endswith(".bytes") else None
+    if unit is None or not any(character.isalpha() for character in text):
+        return text
+    try:
+        return str(quantity(unit, text))
+    except ValueError:
+        example = "30s, 12h or 7d" if unit == "ms" else "512KiB, 10MiB or 1GB"
+        raise ConfigError(f"{option}: {name}: expected a number of {unit}, or e.g. {example}, got {text!r}") from None
+
+
+class ByteRate(click.ParamType[float]):
+    """Bytes per second: 1000000, or 10MiB."""
+
+    name = "bytes"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        for read in (float, partial(quantity, "bytes")):
+            with suppress(ValueError):
+                if 0 <= (rate := read(str(value))) < math.inf:
+                    return rate
+        return self.fail(f"invalid rate {value!r} (use bytes per second, e.g. 1000000 or 10MiB)", param, ctx)
 
 
 def topics_and_partitions(option: str, given: Iterable[str]) -> dict[str, list[int] | None]:

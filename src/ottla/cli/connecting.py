@@ -83,7 +83,7 @@ class Reach(Struct, frozen=True):
     def client(self, **options: Any) -> Client:
         from ottla.client.client import Client
 
-        return Client(self.servers, client_id="ottla-cli", security=self.security(), **options)
+        return Client(self.servers, security=self.security(), **{"client_id": "ottla-cli"} | options)
 
     def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Run this with a client of the broker."""

@@ -10,7 +10,7 @@ import click
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted
-from ottla.core.config_sources import HTTP_VARIABLE
+from ottla.core.config_sources import DEFAULT_HTTP_PORT, HTTP_VARIABLE
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ottla.dmqp import Client
     from ottla.dmqp.rest import Rest, ShardMap
 
-DEFAULT_HTTP: Final = "127.0.0.1:8080"
 _TIMEOUT_S: Final = 30.0
 _COLUMNS: Final = ("topic", "shard", "host", "port", "tls", "consumer")
 
@@ -33,7 +32,7 @@ def with_http_options(command: Decorated) -> Decorated:
         metavar="[http://]HOST:PORT",
         envvar=HTTP_VARIABLE,
         show_envvar=True,
-        default=DEFAULT_HTTP,
+        default=f"127.0.0.1:{DEFAULT_HTTP_PORT}",
         show_default=True,
         help="HTTP address of the broker.",
     )

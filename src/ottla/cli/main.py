@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "doctor": Command("ottla.cli.doctor", "Diagnose this machine's setup and a running broker."),
     "group": Command("ottla.cli.groups.group", "Inspect consumer groups and reset their offsets."),
     "keys": Command("ottla.cli.security.keys", "Generate, rotate and inspect encryption keys."),
+    "lake": Command("ottla.cli.lake.lake", "Maintain topics as Iceberg tables."),
     "log": Command("ottla.cli.log", "Inspect and repair the segment files of a partition."),
     "pipeline": Command("ottla.cli.pipelines.pipeline", "Run topic-to-table pipelines defined in a TOML file."),
     "produce": Command("ottla.cli.messages.produce", "Produce the lines of FILES, or of standard input, to TOPIC."),
@@ -54,6 +55,11 @@ COMMANDS: Final = {
     "transaction": Command("ottla.cli.transaction", "Inspect transactions and abort hanging ones."),
     "user": Command("ottla.cli.security.user", "List and change users with passwords."),
 }
+
+_PLURALS: Final = {
+    f"{name}s": name for name in ("acl", "group", "pipeline", "queue", "quota", "role", "schema", "token")
+}
+_PLURALS.update({f"{name}s": name for name in ("topic", "transaction", "user")})
 
 
 class Failure(click.ClickException):
@@ -78,6 +84,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        cmd_name = _PLURALS.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         with without_garbage_collection():

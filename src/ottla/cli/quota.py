@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ottla.cli.arguments import ByteRate
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
@@ -67,16 +68,16 @@ def list_quotas(*, reach: Reach, output: str) -> None:
     "set",
     epilog="""\b
 Examples:
-  ottla quota set user=ann --producer-byte-rate 1000000
-  ottla quota set user client-id=etl --consumer-byte-rate 5000000 --request-percentage 20
+  ottla quota set user=ann --producer-byte-rate 1MB
+  ottla quota set user client-id=etl --consumer-byte-rate 5MB --request-percentage 20
   ottla quota set ip=10.0.0.7 --connection-creation-rate 10
 """,
 )
 @click.argument("entity", metavar="KIND[=NAME]...", nargs=-1, required=True)
 @click.option("--connection-creation-rate", type=click.FloatRange(min=0), help=_LIMITS["connection_creation_rate"])
 @click.option("--request-percentage", type=click.FloatRange(min=0), help=_LIMITS["request_percentage"])
-@click.option("--consumer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["consumer_byte_rate"])
-@click.option("--producer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["producer_byte_rate"])
+@click.option("--consumer-byte-rate", type=ByteRate(), help=_LIMITS["consumer_byte_rate"])
+@click.option("--producer-byte-rate", type=ByteRate(), help=_LIMITS["producer_byte_rate"])
 @with_broker_options
 def set_quota(entity: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     """Set limits; others are unchanged."""

@@ -3,7 +3,7 @@
 ClientError
 ├── BrokerUnavailable       no response; retry, or try another broker
 │   ├── ConnectFailed       connecting failed or timed out
-│   │   └── NobodyListens   connection refused: no process listens on the port
+│   │   └── ConnectionRefused   no process listens on the port
 │   ├── NotKafka            the server does not speak the Kafka protocol
 │   ├── ConnectionLost      the connection broke with a request in flight
 │   └── RequestTimedOut     the broker did not respond in time
@@ -49,8 +49,12 @@ class ConnectFailed(BrokerUnavailable):
     """Connecting failed; the message lists the addresses tried and their errors."""
 
 
-class NobodyListens(ConnectFailed):
+class ConnectionRefused(ConnectFailed):
     """Connection refused: no process listens on the port."""
+
+
+NobodyListens = ConnectionRefused
+"""The earlier name."""
 
 
 class NotKafka(BrokerUnavailable):

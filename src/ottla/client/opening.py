@@ -18,7 +18,7 @@ from ottla.client.errors import (
     ClientError,
     ConnectFailed,
     ConnectionLost,
-    NobodyListens,
+    ConnectionRefused,
     NotKafka,
     raise_for,
 )
@@ -129,7 +129,7 @@ async def _connect(address: Address, resolved: Address, manner: Manner) -> Conne
     except OSError as refused:
         why = os.strerror(refused.errno) if refused.errno is not None else str(refused) or type(refused).__name__
         what = f"cannot connect to {_tried(address, resolved)}: {why}"
-        kind = NobodyListens if isinstance(refused, ConnectionRefusedError) else ConnectFailed
+        kind = ConnectionRefused if isinstance(refused, ConnectionRefusedError) else ConnectFailed
         raise kind(f"{what}; check the address, and that a broker runs there") from None
     return connection
 

@@ -43,7 +43,7 @@ class Control:
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._run())]
         if self._cluster.config.leader_rebalance_interval_ms > 0:
-            self._tasks.append(loop.create_task(self._rebalance_now_and_then()))
+            self._tasks.append(loop.create_task(self._rebalance_periodically()))
         self._wake.set()
 
     async def stop(self) -> None:
@@ -128,7 +128,7 @@ class Control:
         held = self._connected.catalog.view.configs.get(_ALL_BROKERS)
         return held is not None and held.configs.get(UNCLEAN_ELECTION) == "true"
 
-    async def _rebalance_now_and_then(self) -> None:
+    async def _rebalance_periodically(self) -> None:
         while True:
             await asyncio.sleep(self._cluster.config.leader_rebalance_interval_ms / 1000)
             controller = self._controller

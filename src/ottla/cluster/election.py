@@ -152,7 +152,7 @@ def prefer(state: PartitionState, brokers: Brokers) -> PartitionState:
     return _led_by(state, preferred, state.isr, brokers)
 
 
-def elect_anyone(state: PartitionState, brokers: Brokers) -> PartitionState:
+def elect_any(state: PartitionState, brokers: Brokers) -> PartitionState:
     """On an operator's request: if there is no leader, elect any live replica, even if acknowledged records are
     lost.
     """

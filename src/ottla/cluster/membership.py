@@ -82,14 +82,14 @@ def step_back(
     """Leave the ISRs and leaderships that `rule` selects; returns the number of conflicts."""
     changes = [(state, after) for state in states if (after := rule(state)) is not state]
     misfits = sum(
-        _commit_those_that_fit(store, changes[first : first + _MOST_AT_ONCE])
+        _commit_applicable(store, changes[first : first + _MOST_AT_ONCE])
         for first in range(0, len(changes), _MOST_AT_ONCE)
     )
     mirror.refresh([partition_path(before.key) for before, _ in changes], store.timeout_s)
     return misfits
 
 
-def _commit_those_that_fit(store: Store, changes: Iterable[tuple[PartitionState, PartitionState]]) -> int:
+def _commit_applicable(store: Store, changes: Iterable[tuple[PartitionState, PartitionState]]) -> int:
     puts = [Put(partition_path(before.key), partition_data(after), before.version) for before, after in changes]
     misfits = 0
     try:

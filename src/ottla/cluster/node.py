@@ -74,7 +74,7 @@ class JoinedCluster:
         self._marking: asyncio.Task[None] | None = None
         self._offline: frozenset[PartitionKey] = frozenset()
         self._workers = ThreadPoolExecutor(_WORKERS, "ottla-cluster")
-        self._session = SessionKeeper(connected.store, self._registered_anew, self._announce)
+        self._session = SessionKeeper(connected.store, self._register_again, self._announce)
         self.control = Control(self, connected)
         self.exposed_shards = ExposedShards(connected.store, connected.mirror)
         recognise(connected.store, folder)
@@ -160,13 +160,13 @@ class JoinedCluster:
                 await self._wait_for_catalog()
         self._session.start()
         self.control.start()
-        self._marking = self._loop.create_task(self._mark_now_and_then())
+        self._marking = self._loop.create_task(self._mark_periodically())
 
     async def _join(self, me: BrokerInfo, losses: Losses) -> None:
         """Each step can be repeated: a lost connection delays the start but does not fail it."""
         registration = await self.work(lambda: self._begin(me))
         self._me = replace(me, registration=registration)
-        await self._step_back_as_one_that_returns(losses)
+        await self._step_back_after_restart(losses)
         # Only now: after a crash before this point, the next start must still assume that unsynced records are lost.
         await self.work(self._folder.note_machine)
         await self._register()
@@ -187,7 +187,7 @@ class JoinedCluster:
         mirror.refresh([partition_path(state.key) for state in self.view.held_by(self.node_id)], store.timeout_s)
         return registration
 
-    async def _step_back_as_one_that_returns(self, losses: Losses) -> None:
+    async def _step_back_after_restart(self, losses: Losses) -> None:
         node, folder = self.node_id, self.folder_id
 
         def rule(state: PartitionState) -> PartitionState:
@@ -199,9 +199,9 @@ class JoinedCluster:
 
         while not await self._step_back(rule):
             _logger.warning("retrying to leave ISRs: they were changed concurrently")
-        self._complain_of_lost_partitions()
+        self._log_lost_partitions()
 
-    def _complain_of_lost_partitions(self) -> None:
+    def _log_lost_partitions(self) -> None:
         """Log the partitions that only this node could lead, but with a folder that it does not have."""
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
         left = [state for state in self.view.held_by(self.node_id) if self.node_id in state.isr]
@@ -211,7 +211,7 @@ class JoinedCluster:
         if len(lost) > _MOST_COMPLAINTS:
             _logger.error("%d more partitions have no leader for the same reason", len(lost) - _MOST_COMPLAINTS)
 
-    async def _mark_now_and_then(self) -> None:
+    async def _mark_periodically(self) -> None:
         while True:
             await asyncio.sleep(_MARK_EVERY_S)
             await self._mark()
@@ -229,7 +229,7 @@ class JoinedCluster:
         await self.work(lambda: register(connected.store, connected.mirror, me, patience_s))
         self._session.registered()
 
-    async def _registered_anew(self) -> None:
+    async def _register_again(self) -> None:
         """Register again in a new session, once all changes by others have been read."""
         await self.work(lambda: self._connected.mirror.wait_until_whole(self._connected.store.timeout_s))
         await self._register()
@@ -371,7 +371,7 @@ class JoinedCluster:
                 await self._change(at, lambda state, to=wanted: reassignment.begin(state, to, self.view.brokers))  # type: ignore[misc]
 
     async def elect_leader(self, at: PartitionKey, *, unclean: bool = False) -> PartitionState:
-        rule = election.elect_anyone if unclean else election.prefer
+        rule = election.elect_any if unclean else election.prefer
         return await self._change(at, lambda state: rule(state, self.view.brokers))
 
     async def until_led(self, topic_id: TopicId, partitions: int, timeout_ms: int) -> None:

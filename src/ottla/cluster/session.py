@@ -33,7 +33,7 @@ class SessionKeeper:
         self, store: Store, register_anew: Callable[[], Awaitable[None]], may_lead_again: Callable[[], None]
     ) -> None:
         self._store = store
-        self._register_anew = register_anew
+        self._register_again = register_anew
         self._may_lead_again = may_lead_again
         self._lease = Lease()
         self._session_id = _NO_SESSION
@@ -136,11 +136,11 @@ class SessionKeeper:
             _logger.warning("the catalog session has expired")
             self._lost()
         elif session is Session.CONNECTED and self._session_id == _NO_SESSION:
-            self._spawn(self._begin_anew())
+            self._spawn(self._begin_new_session())
 
-    async def _begin_anew(self) -> None:
+    async def _begin_new_session(self) -> None:
         try:
-            await self._register_anew()
+            await self._register_again()
         except (Disconnected, ConfigError) as failed:
             _logger.warning("could not register in the new session: %s", failed)
             if not self._is_stopped and self._store.is_connected:

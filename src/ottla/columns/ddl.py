@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ottla.columns.types import Array, Map, struct_of
 from ottla.core.closest import suggestion
 from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ottla.columns.types import Struct, Type
 
 _SIMPLE: Final = (
     "bigint", "binary", "boolean", "byte", "date", "double", "float", "int", "integer", "long", "real", "short",
@@ -69,3 +73,33 @@ def split_outside(text: str) -> list[str]:
 def quoted(name: str) -> str:
     """A name as it stands in a schema or in SQL, whatever is in it."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else "`" + name.replace("`", "``") + "`"
+
+
+_SYNONYMS: Final = {
+    "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
+    "timestamp_ltz": "timestamp", "decimal": "decimal(10,0)", "dec": "decimal(10,0)", "numeric": "decimal(10,0)",
+}  # fmt: skip
+
+
+def parse_columns(ddl: str) -> Struct:
+    """The columns of a schema as values."""
+    return struct_of((name, parse_type(text)) for name, text in columns(ddl).items())
+
+
+def parse_type(text: str) -> Type:
+    word, bracket, rest = text.strip().partition("<")
+    word = word.strip().lower()
+    if bracket:
+        inside = rest.rstrip()[:-1]
+        if word == "struct":
+            return parse_columns(inside)
+        types = [parse_type(each) for each in split_outside(inside)]
+        if len(types) != (2 if word == "map" else 1):
+            raise ConfigError(f"{text!r} has {len(types)} types in brackets")
+        return Map(types[0], types[1]) if word == "map" else Array(types[0])
+    if word.startswith(("char", "varchar")):
+        return "string"
+    if "(" in word:
+        precision, _, scale = word.partition("(")[2].rstrip(")").partition(",")
+        return f"decimal({int(precision)},{int(scale or 0)})"
+    return _SYNONYMS.get(word, word)

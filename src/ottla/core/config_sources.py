@@ -18,8 +18,12 @@ CONFIG_FILE_VARIABLE: Final = "OTTLA_CONFIG"
 BROKER_VARIABLE: Final = "OTTLA_BROKER"
 PASSWORD_VARIABLE: Final = "OTTLA_PASSWORD"  # noqa: S105 - where it is, not what it is
 HTTP_VARIABLE: Final = "OTTLA_HTTP"
-NOT_SETTINGS: Final = frozenset({CONFIG_FILE_VARIABLE, BROKER_VARIABLE, PASSWORD_VARIABLE, HTTP_VARIABLE})
+REGISTRY_VARIABLE: Final = "OTTLA_SCHEMA_REGISTRY"
+NOT_SETTINGS: Final = frozenset(
+    {CONFIG_FILE_VARIABLE, BROKER_VARIABLE, PASSWORD_VARIABLE, HTTP_VARIABLE, REGISTRY_VARIABLE}
+)
 """Variables with our prefix that are read elsewhere."""
+DEFAULT_HTTP_PORT: Final = 8080
 BROKERS_TABLE: Final = "brokers"
 """The table of the file with connection profiles of commands, not broker settings."""
 

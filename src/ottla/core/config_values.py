@@ -128,6 +128,11 @@ def in_units(name: str, value: object) -> str | None:
     return None
 
 
+def quantity(unit: Literal["bytes", "ms"], text: str) -> int:
+    """A size or duration, with or without a unit, in bytes or milliseconds; ValueError if it is neither."""
+    return _with_unit(text.strip(), _UNITS[f"_{unit}"])
+
+
 def shorten(text: str) -> str:
     """The text, truncated for error messages."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -20,6 +20,7 @@ from ottla.schema.frames import HEADERS, SchemaId, header_indexes, split
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ottla.columns.types import Struct
     from ottla.decoding.programs import Program
     from ottla.schema.registry import Registry
 
@@ -29,6 +30,18 @@ PREFIX_BYTES: Final = 5
 
 class NewSchema(OttlaError):
     """A value was written with a newer schema that has more fields than the columns."""
+
+
+def may_be_newer(wanted: SchemaId, settled: Settled) -> bool:
+    return wanted.number is None or wanted.number > settled.id
+
+
+def refuse_new_fields(wanted: SchemaId, columns: Struct, newer: Struct) -> None:
+    if more := news(columns, newer):
+        raise NewSchema(
+            f"the schema with {wanted} has fields that the columns lack: {', '.join(more)}; start the query again to "
+            'take them over, or set new_fields = "ignore"'
+        )
 
 
 class ColumnDecoder:
@@ -129,14 +142,8 @@ class ColumnDecoder:
         schema = self.registry.schema(wanted)
         if schema.type != self.settled.kind:
             raise SchemaError(f"the schema with {wanted} is {schema.type}, not {self.settled.kind}")
-        is_newer = wanted.number is None or wanted.number > self.settled.id
-        if is_newer and self._new_fields == "follow":
-            more = news(self.settled.columns, columns_in(self.registry, schema))
-            if more:
-                raise NewSchema(
-                    f"the schema with {wanted} has fields that the columns lack: {', '.join(more)}; start the query "
-                    'again to take them over, or set new_fields = "ignore"'
-                )
+        if self._new_fields == "follow" and may_be_newer(wanted, self.settled):
+            refuse_new_fields(wanted, self.settled.columns, columns_in(self.registry, schema))
         latest = self.registry.schema(SchemaId(number=self.settled.id)) if schema.type == AVRO else schema
         return program(self.registry, schema, latest, self.arrow_type)
 

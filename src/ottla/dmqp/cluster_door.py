@@ -44,7 +44,7 @@ class ClusterDoor(DmqpDoor):
         assert broker.cluster is not None  # noqa: S101 - only then is it this door
         self._cluster = broker.cluster
         self._shards = broker.cluster.exposed_shards
-        self._wishes: dict[str, object] = {}
+        self._serving_keys: dict[str, object] = {}
         self._claimed: set[str] = set()
         """Topics that no other node serves, as long as the session lasts."""
         self._told_consumers: dict[str, frozenset[str]] = {}
@@ -67,7 +67,7 @@ class ClusterDoor(DmqpDoor):
         self._cluster.listen(lambda _: self._changed.set())
         self._cluster.on_session_lost(self._lost_claims)
         self._changed.set()
-        self._settling = loop.create_task(self._settle_now_and_then())
+        self._settling = loop.create_task(self._settle_periodically())
 
     def _learnt(self) -> None:
         self._changed.set()
@@ -169,7 +169,7 @@ class ClusterDoor(DmqpDoor):
 
     # Serving this node's topics
 
-    async def _settle_now_and_then(self) -> None:
+    async def _settle_periodically(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -195,14 +195,18 @@ class ClusterDoor(DmqpDoor):
                 await self._release(name)
                 if state is None:
                     await self._forget_deleted(name, shared)
-            elif name not in self._claimed or served is None or self._wishes[name] != self._wish(shared, state):
+            elif (
+                name not in self._claimed
+                or served is None
+                or self._serving_keys[name] != self._serving_key(shared, state)
+            ):
                 await self._serve(name, shared, state)
 
     @staticmethod
-    def _wish(shared: Shared, state: TopicState) -> object:
+    def _serving_key(shared: Shared, state: TopicState) -> object:
         """How to serve the topic, and in which epoch: another broker may have served it between two epochs."""
         _, epoch = state.partitions[0].leader
-        return shared.wish, len(state.partitions), epoch
+        return shared.serving_key, len(state.partitions), epoch
 
     def _is_in_charge(self, state: TopicState) -> bool:
         return state.partitions[0].leads
@@ -210,11 +214,11 @@ class ClusterDoor(DmqpDoor):
     async def _serve(self, name: str, shared: Shared, state: TopicState) -> None:
         if name in self._topics:
             await self._let_go(name)
-        ports, wish = list(shared.ports), self._wish(shared, state)
+        ports, serving_key = list(shared.ports), self._serving_key(shared, state)
         exposure = Exposure(topic=name, topic_id=shared.topic_id, ports=ports, principal=shared.principal)
         await self._claim(name)
         await self._open(ServedTopic(exposure, self._config), takes_other_ports=True)
-        self._wishes[name] = wish
+        self._serving_keys[name] = serving_key
         served = self._topics[name]
         endpoints = [f"{self._host}:{port}" for port in served.ports]
         before = shared.endpoints

@@ -22,7 +22,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     """The HTTP address where its consumers register."""
 
     @property
-    def wish(self) -> tuple[str, tuple[int, ...], str]:
+    def serving_key(self) -> tuple[str, tuple[int, ...], str]:
         return self.topic_id, tuple(self.ports), self.principal
 
     def described(self, topic: str) -> Exposed:

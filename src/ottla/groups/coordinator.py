@@ -116,7 +116,7 @@ class Coordinator:
             return [AnswerLeave(caller.token, LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))]
         group = self.table.get(request.group_id)
         if group is None:
-            return [AnswerLeave(caller.token, _nobody_leaves(request, caller.version))]
+            return [AnswerLeave(caller.token, _leave_unknown_group(request, caller.version))]
         members = group if isinstance(group, ClassicGroup) else group.classic_members
         actions = members.leave(request, caller, now_ms)
         self.table.settle(group)
@@ -190,7 +190,7 @@ class Coordinator:
         return ErrorCode.NONE, [*actions, group.deletion()]
 
 
-def _nobody_leaves(request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
+def _leave_unknown_group(request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
     """The response for members of a group that does not exist."""
     if version < _FIRST_LEAVE_OF_MANY:
         return LeaveGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)

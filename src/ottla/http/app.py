@@ -15,6 +15,7 @@ from starlette.routing import Route, Router
 from ottla.http.framework.endpoints import call, others
 from ottla.http.framework.guard import ROUTE, Guard
 from ottla.http.framework.problems import Problem, problem_response
+from ottla.http.iceberg_mount import with_iceberg
 from ottla.http.login.authentication import Login
 from ottla.http.queues.endpoints import QUEUE_ENDPOINTS
 from ottla.http.queues.guard import guarded
@@ -70,7 +71,7 @@ _HINT: Final = "GET /v1/openapi.json describes all endpoints."
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
-    app: ASGIApp = _Compressing(mounted(guarded(queues, door), with_registry(door, rest)))
+    app: ASGIApp = _Compressing(mounted(guarded(queues, door), with_registry(door, with_iceberg(door, rest))))
     security = door.broker.security
     logins = security.logins
     if logins is not None:

@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from ottla.core.config_sources import DEFAULT_HTTP_PORT
+
 _AT_LEAST_ONE: Final = (
     "max_body_bytes",
     "max_held_bytes",
@@ -18,7 +20,7 @@ _AT_LEAST_ONE: Final = (
 
 
 class HttpConfig(Struct, frozen=True, kw_only=True):
-    port: int = 8080
+    port: int = DEFAULT_HTTP_PORT
     """The port for REST, metrics and health checks; 0 uses a free one, -1 disables HTTP."""
     host: str = ""
     """The address to listen on; empty for net.host."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.core.errors import ConfigError
 from ottla.lake.names import CATALOG_NAME, DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pyiceberg.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class LakeSettings:
         return {"type": "sql", "uri": f"sqlite:///{self.database.absolute()}", "warehouse": self.warehouse_address()}
 
 
-def open_catalog(settings: LakeSettings) -> Any:  # noqa: ANN401 - pyiceberg's Catalog
+def open_catalog(settings: LakeSettings) -> Catalog:
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError:

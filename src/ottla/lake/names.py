@@ -24,6 +24,8 @@ OFFSETS: Final = "ottla.offsets"
 WRITER_EPOCH: Final = "ottla.writer.epoch"
 """The writer that may commit: a higher epoch fences all lower ones."""
 
+WRITER_ID: Final = "ottla.writer.id"
+
 _DEAD_LETTERS_SUFFIX: Final = "_dead_letters"
 
 

@@ -23,9 +23,9 @@ _SHARE: Final = 4
 
 
 class HeldBytes(Generic[HolderT]):
-    def __init__(self, limit: int, everybody: Collection[HolderT], give_up_on: Callable[[HolderT], None]) -> None:
+    def __init__(self, limit: int, holders: Collection[HolderT], give_up_on: Callable[[HolderT], None]) -> None:
         self._limit = limit
-        self._everybody = everybody
+        self._holders = holders
         self._give_up_on = give_up_on
         self._unsent: dict[HolderT, int] = {}
         self._unsent_bytes = 0
@@ -61,7 +61,7 @@ class HeldBytes(Generic[HolderT]):
             self._weigh()
 
     def _weigh(self) -> None:
-        largest = sorted(self._everybody, key=lambda holder: holder.held_bytes)
+        largest = sorted(self._holders, key=lambda holder: holder.held_bytes)
         self._received_bytes = sum(holder.held_bytes for holder in largest)
         # Well below the limit, or the next byte would trigger another recount.
         while self._received_bytes > self._limit - self._limit // _SHARE:

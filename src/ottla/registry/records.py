@@ -6,6 +6,7 @@ import json
 from typing import Any, Final, NamedTuple
 
 from ottla.registry.errors import InvalidSchema, Refusal
+from ottla.registry.foreign import in_our_layout
 from ottla.registry.given import metadata_in, references_in, rule_set_in
 from ottla.registry.model import AVRO, Json, Schema, Version
 
@@ -112,7 +113,7 @@ def decoded(key: bytes | None, value: bytes | None) -> Change | None:
     """
     try:
         given = json.loads(key or b"null")
-        content = None if value is None else json.loads(value)
+        content = json.loads(value) if value else None  # Karapace writes empty tombstones
         return _change(given, content)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, Refusal) as wrong:
         raise InvalidSchema(f"malformed record: {(key or b'')[:200]!r}: {wrong}") from None
@@ -149,7 +150,8 @@ def _version(value: Json) -> Version:
         rule_set=rule_set_in(value.get("ruleSet"), is_checked=False),
     )
     deleted = bool(value.get("deleted", False))
-    return Version(value["subject"], int(value["version"]), int(value["id"]), schema, deleted, value.get("md5"))
+    number, identifier = int(value["version"]), int(value["id"])
+    return Version(value["subject"], number, identifier, in_our_layout(schema), deleted, value.get("md5"))
 
 
 def _config(value: Json) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ottla.registry.foreign import are_same
 from ottla.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, parse_subject, prefix_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class State:
     def _register(self, version: Version) -> None:
         context = self._context(version.subject)
         others = context.by_id.get(version.id, {})
-        if any(each.schema.text != version.schema.text for each in others.values()):
+        if not all(are_same(each.schema, version.schema) for each in others.values()):
             self.duplicates += 1
             return
         context.largest_id = max(context.largest_id, version.id)

@@ -75,12 +75,13 @@ class RegistryConnection:
 
     @staticmethod
     def _context(options: Mapping[str, Any]) -> ssl.SSLContext:
+        file = options.get("ca_file")
         try:
-            context = ssl.create_default_context(cafile=options.get("ca_file"))
-            if options.get("cert_file"):
-                context.load_cert_chain(options["cert_file"], options.get("key_file"))
+            context = ssl.create_default_context(cafile=file)
+            if file := options.get("cert_file"):
+                context.load_cert_chain(file, options.get("key_file"))
         except (OSError, ssl.SSLError) as wrong:
-            raise ConfigError(f"cannot load the certificates for the schema registry: {wrong}") from None
+            raise ConfigError(f"cannot load the certificates for the schema registry from {file}: {wrong}") from None
         return context
 
     def get(self, kind: type[T], *path: object, **query: object) -> T:

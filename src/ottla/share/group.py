@@ -101,9 +101,9 @@ class ShareGroup:
 
     def without(self, member_id: str, topics: Topics) -> ShareGroup:
         left = {each.id: each for each in self.members.values() if each.id != member_id}
-        return replace(self, members=left, epoch=self.epoch + 1).assigned_anew(topics)
+        return replace(self, members=left, epoch=self.epoch + 1).with_new_assignment(topics)
 
-    def assigned_anew(self, topics: Topics) -> ShareGroup:
+    def with_new_assignment(self, topics: Topics) -> ShareGroup:
         """The group with a new assignment; the same object if the assignment is unchanged."""
         known = {name: size for name in self.topics if (size := topics(name)) is not None}
         targets = assign({each.id: each.topics for each in self.members.values()}, known)
@@ -200,7 +200,7 @@ def hear(
     after = group.with_member(member) if member != known else group
     if known is None or known.topics != member.topics:
         after = replace(after, epoch=group.epoch + 1)
-    after = after.assigned_anew(topics)
+    after = after.with_new_assignment(topics)
     member = after.members[member.id]
     is_news = request.member_epoch == JOINING or request.subscribed_topic_names is not None
     if member.epoch != after.assignment_epoch or member.assigned != member.target:

@@ -1,8 +1,24 @@
-"""Topics in Apache Spark: the data source `format("ottla")` and a session to use it in.
+"""Topics in Apache Spark: the data source `format("ottla")`, topics as tables, and a session to use them in.
 
-Needs `pip install ottla[spark]`.
+Needs `pip install ottla[spark]`; tables need `ottla[lake]`, too.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ottla.spark.environment.session import session
 
-__all__ = ["session"]
+if TYPE_CHECKING:
+    from ottla.spark.tables.table import table, table_stream
+
+__all__ = ["session", "table", "table_stream"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - of several types
+    # A session must not need pyarrow and pyiceberg, which tables import.
+    if name in ("table", "table_stream"):
+        from ottla.spark.tables import table as tables
+
+        return getattr(tables, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -35,7 +35,7 @@ def not_archived(at: TopicPartition, start: int, end: int) -> DataLoss:
     return _lost(f"{at}: offsets {start} to {end - 1} are neither in the topic nor in its archive")
 
 
-def made_again(topic: str, at_offsets: str) -> DataLoss:
+def topic_recreated(topic: str, at_offsets: str) -> DataLoss:
     return _lost(f"{topic} was deleted and re-created; the offsets {at_offsets} belong to the topic that is gone")
 
 

@@ -237,6 +237,7 @@ class PartitionLog:
 
     def refuse_append(self, refused: OSError) -> None:
         """Handle a failed write: raises StorageError. Unless the disk is full, the log goes offline."""
+        self.files.on_refused_write(refused)
         if refused.errno not in PASSING_ERRORS:
             self.go_offline(f"write failed: {refused.strerror or refused}")
         try:
@@ -271,7 +272,7 @@ class PartitionLog:
     def raise_start(self, offset: int) -> None:
         """Raise the log start offset: records below it are no longer served.
 
-        It survives a crash once the record at `offset` is synced and `DataDir.checkpoint` has been called.
+        It survives a crash once the record at `offset` is synced and `FolderCheckpoints.write` has been called.
         """
         if not self.start_offset <= offset <= self.next_offset:
             raise OffsetOutOfRange(f"offset {offset} is out of range {self.start_offset}..{self.next_offset}")

@@ -43,6 +43,7 @@ from ottla.storage.producers.replay import load_producers
 from ottla.storage.producers.snapshot import Snapshots
 from ottla.storage.rewrites.rewriting import REWRITING, remove_rewriting
 from ottla.storage.rewrites.swap_files import CLEANED, complete_swaps
+from ottla.storage.segment_files.cut_off import cut_segment, set_aside
 from ottla.storage.segment_files.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage
 from ottla.storage.segment_files.segment import Segment
 from ottla.storage.segment_files.segments import reaching
@@ -317,9 +318,9 @@ class _Opening:
         # In this order, and from the end: after an interruption, the next start completes it.
         cut = segments[number + 1 :]
         self._lacks_records |= note_lacking(self._folder, lacks=any(segment.size for segment in cut))
-        self._set_aside(cut)
+        set_aside(cut)
         del segments[number + 1 :]
-        self._cut(segments[number], checked.end, reason)
+        cut_segment(segments[number], checked.end, reason)
 
     def _is_txn_index_sane(self, segment: Segment, end_offset: int) -> bool:
         # There are also fewer than recorded after a truncation, and then the index is rebuilt unnecessarily.
@@ -333,42 +334,6 @@ class _Opening:
 
     def _doubt(self, offset: int) -> None:
         self._doubtful_from = offset if self._doubtful_from is None else min(self._doubtful_from, offset)
-
-    def _cut(self, segment: Segment, position: int, reason: str) -> None:
-        if position == segment.size:
-            _logger.warning("%s: truncating the log after %s: %s", self._folder.name, segment.path.name, reason)
-            return
-        import shutil  # imported lazily: takes 2 ms
-
-        kept_as = segment.path.with_name(f"{segment.path.name}.{position}{CORRUPT}")
-        try:
-            with segment.path.open("rb") as damaged, kept_as.open("wb") as aside:
-                damaged.seek(position)
-                shutil.copyfileobj(damaged, aside)
-        except OSError as refused:
-            # A full disk has no space to keep a copy, and starting is more important than a torn batch.
-            kept_as.unlink(missing_ok=True)
-            _logger.error("%s: could not keep the truncated part: %s", self._folder.name, refused)
-        _logger.warning(
-            "%s: truncating the log at byte %d of %s, keeping %d bytes as %s: %s",
-            self._folder.name,
-            position,
-            segment.path.name,
-            segment.size - position,
-            kept_as.name,
-            reason,
-        )
-        os.truncate(segment.path, position)
-        segment.size = position
-
-    def _set_aside(self, segments: list[Segment]) -> None:
-        """Set aside the segments behind the end of the log, the last one first."""
-        for segment in reversed(segments):
-            segment.close()
-            segment.path.rename(segment.path.with_name(segment.path.name + CORRUPT))
-            for path in segment.paths()[1:]:
-                path.unlink(missing_ok=True)
-            _logger.warning("%s: moving %s aside, which is behind the corruption", self._folder.name, segment.path.name)
 
     def _load_epochs(self, segments: list[Segment], start_offset: int, next_offset: int) -> LeaderEpochs:
         path = self._folder / LEADER_EPOCHS

@@ -102,14 +102,14 @@ class EphemeralCluster:
         """The leader of the partition; waits until there is one."""
         found: list[ClusterNode] = []
 
-        def nobody() -> str | None:
+        def not_led() -> str | None:
             found[:] = [node for node in self._running if _leads(node, topic, partition)]
             if found:
                 return None
             known = self._running[0].broker.topics.by_name
             return f"{topic}-{partition} has no leader" if topic in known else f"no topic {topic!r}"
 
-        self._wait(nobody, timeout_s)
+        self._wait(not_led, timeout_s)
         return found[0]
 
     def wait_until_in_sync(self, topic: str, *, timeout_s: float = _PATIENCE_S) -> None:

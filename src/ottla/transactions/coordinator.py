@@ -223,7 +223,7 @@ class Coordinator:
         if decided is not None:
             if decided is not ErrorCode.NONE:
                 return refused(decided)
-            return Decision(producer_id=known.told_producer_id, epoch=known.told_epoch)
+            return Decision(producer_id=known.client_producer_id, epoch=known.client_epoch)
         is_renumbered = client_version >= becomes.EPOCH_PER_TRANSACTION and known.has_no_epochs_left
         change = becomes.ending(
             known,
@@ -277,7 +277,7 @@ class Coordinator:
 
 def _told(transactional_id: str, becoming: Transaction) -> Decision:
     change = Change(transactional_id, becoming)
-    return Decision(producer_id=becoming.told_producer_id, epoch=becoming.told_epoch, change=change)
+    return Decision(producer_id=becoming.client_producer_id, epoch=becoming.client_epoch, change=change)
 
 
 def _may_be(known: Transaction, producer_id: int, epoch: int) -> bool:

@@ -28,16 +28,16 @@ def decide_end(
         return ErrorCode.PRODUCER_FENCED
     if known.state is State.ONGOING:
         return None
-    return _said_again(known.state, is_commit=is_commit)
+    return _repeated_end(known.state, is_commit=is_commit)
 
 
 def _decide_with_epochs(known: Transaction, producer_id: int, epoch: int, *, is_commit: bool) -> ErrorCode | None:
     is_current = (producer_id, epoch) == (known.producer_id, known.epoch)
-    is_again = known.was_told_as(producer_id, epoch)
+    is_again = known.has_replaced(producer_id, epoch)
     if producer_id != known.producer_id and not is_again:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if is_again and known.state not in (State.ONGOING, State.EMPTY):
-        return _said_again(known.state, is_commit=is_commit)
+        return _repeated_end(known.state, is_commit=is_commit)
     if not is_current or known.state.is_ending:
         return ErrorCode.PRODUCER_FENCED
     if known.state is State.ONGOING:
@@ -46,7 +46,7 @@ def _decide_with_epochs(known: Transaction, producer_id: int, epoch: int, *, is_
     return ErrorCode.INVALID_TXN_STATE if is_commit else None
 
 
-def _said_again(state: State, *, is_commit: bool) -> ErrorCode:
+def _repeated_end(state: State, *, is_commit: bool) -> ErrorCode:
     wanted = (State.PREPARE_COMMIT, State.COMPLETE_COMMIT) if is_commit else (State.PREPARE_ABORT, State.COMPLETE_ABORT)
     if state not in wanted:
         return ErrorCode.INVALID_TXN_STATE

@@ -58,15 +58,15 @@ class Transaction(Struct, frozen=True, kw_only=True):
         return self.state is State.PREPARE_COMMIT
 
     @property
-    def told_producer_id(self) -> int:
+    def client_producer_id(self) -> int:
         """The producer id and epoch to return to the producer after this end of its transaction."""
         return self.producer_id if self.next_producer_id == NO_PRODUCER_ID else self.next_producer_id
 
     @property
-    def told_epoch(self) -> int:
+    def client_epoch(self) -> int:
         return self.epoch if self.next_producer_id == NO_PRODUCER_ID else 0
 
-    def was_told_as(self, producer_id: int, epoch: int) -> bool:
+    def has_replaced(self, producer_id: int, epoch: int) -> bool:
         """Whether the current producer id and epoch replaced the given ones at the end of a transaction."""
         if self.client_version < EPOCH_PER_TRANSACTION:
             # Ended by a client that keeps its epoch, so it is not the holder of the previous epoch, but a later one.
@@ -149,8 +149,8 @@ def completed(before: Transaction, now_ms: int) -> Transaction:
     return replace(
         before,
         state=State.COMPLETE_COMMIT if before.is_commit else State.COMPLETE_ABORT,
-        producer_id=before.told_producer_id,
-        epoch=before.told_epoch,
+        producer_id=before.client_producer_id,
+        epoch=before.client_epoch,
         previous_producer_id=before.producer_id if is_renumbered else before.previous_producer_id,
         next_producer_id=NO_PRODUCER_ID,
         partitions=frozenset(),

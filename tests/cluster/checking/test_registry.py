@@ -11,6 +11,8 @@ import pytest
 from tests.broker.raw_client import RawClient
 from tests.registry.registering import Registering, check, schema_of
 
+from ottla.client.admin.configs import ConfigResource
+from ottla.client.blocking.admin import Admin
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 from .processes import SESSION_MS, Node, Processes, Topology, until
@@ -97,3 +99,30 @@ def test_every_node_registers_and_finds_what_others_registered_at_once(processes
         for other in nodes:
             assert httpx.get(f"{other.schema_registry}/schemas/ids/{turn + 1}", timeout=30).status_code == 200
             assert httpx.get(f"{other.schema_registry}/subjects/{subject}/versions/latest").json()["id"] == turn + 1
+
+
+@pytest.mark.timeout(180)
+def test_a_schema_is_acknowledged_only_once_the_isr_has_it(processes: Processes) -> None:
+    first = next(iter(processes.nodes.values()))
+    assert is_registered(first, "first", 30)
+    with Admin([node.address for node in processes.nodes.values()]) as admin:
+        admin.alter_configs(ConfigResource.topic("_schemas"), {"min.insync.replicas": "2"})
+    leader = found_leader(processes)
+    assert is_registered(leader, "second", 30)  # the leader is the writer from here on
+    followers = [node for node in processes.nodes.values() if node is not leader]
+    for node in followers:
+        node.freeze()
+    assert not is_registered(leader, "third", 1.5)
+    for node in followers:
+        node.thaw()
+    until(lambda: is_registered(found_leader(processes), "fourth", 5), "a registration")
+    check(found_leader(processes).schema_registry, {"first": 1, "second": 2})
+
+
+def is_registered(node: Node, subject: str, timeout_s: float) -> bool:
+    body = {"schema": schema_of(subject)}
+    try:
+        url = f"{node.schema_registry}/subjects/{subject}/versions"
+        return httpx.post(url, json=body, timeout=timeout_s).status_code == 200
+    except httpx.HTTPError:
+        return False

@@ -129,6 +129,40 @@ def test_a_table_that_may_not_change_stops_the_pipeline_with_the_field(
         pipelines.run(text)
 
 
+def test_a_newer_json_schema_in_the_middle_of_a_stream_adds_its_columns(
+    pipelines: Pipelines, cluster: Cluster, send: Send, registry: Registry
+) -> None:
+    from ottla.spark.pipelines.preparing import with_schemas
+    from ottla.spark.pipelines.state_folder import StateFolder
+
+    def document(*names: str) -> JsonSchemaSerializer[Any]:
+        properties = {name: {"type": "string"} for name in names}
+        return JsonSchemaSerializer(
+            registry, {"type": "object", "properties": properties, "additionalProperties": False}
+        )
+
+    topic = cluster.topic()
+    old = document("id")
+    send(topic, [old({"id": "1"}, topic)])
+    text = f"""
+        [source.orders]
+        topics = "{topic}"
+        registry = "{registry.url}"
+        [sink.table]
+        kind = "parquet"
+        path = "table"
+    """
+    pipelines.run(text)
+    settled = pipelines.load(text)
+    before = with_schemas(settled, StateFolder(settled.state))
+    send(topic, [old({"id": "2"}, topic), document("id", "note")({"id": "3", "note": "new"}, topic)])
+    lines: list[str] = []
+    assert pipelines.run_loaded(before, say=lines.append).state == "finished"
+    assert any("note" in line and "restarting it" in line for line in lines), lines
+    table = pipelines.spark.read.option("mergeSchema", "true").parquet(str(pipelines.folder / "table"))
+    assert sorted((row.id, row.note) for row in table.collect()) == [("1", None), ("2", None), ("3", "new")]
+
+
 PROTO = """syntax = "proto3"; package shop; import "google/protobuf/timestamp.proto";
 message Order { int64 id = 1; optional string city = 2; repeated Item items = 3; google.protobuf.Timestamp at = 4;
   map<string, int32> counts = 5; Kind kind = 6;
@@ -251,6 +285,31 @@ def test_the_source_decodes_values(cluster: Cluster, pipelines: Pipelines, send:
     assert [row.id for row in permissive.select("value.id").collect()] == [1, 2, None]
     with pytest.raises(Exception, match=r'no schema id.*mode = "PERMISSIVE"'):
         cluster.read(pipelines.spark, topic, registry=registry.url).collect()
+
+
+def test_the_sink_encodes_values(cluster: Cluster, pipelines: Pipelines, read: Read, registry: Registry) -> None:
+    rows = pipelines.spark.sql(
+        "SELECT 'k' AS key, named_struct('id', id, 'price', CAST(1.5 AS DECIMAL(8, 2)), 'tags', array('a')) AS value "
+        "FROM range(2)"
+    )
+    topic = cluster.topic()
+    sink = {"kafka.bootstrap.servers": cluster.servers, "topic": topic, "registry": registry.url}
+    rows.coalesce(1).write.format("ottla").options(**sink).mode("append").save()
+    written = [AnyDeserializer(registry)(each.value) for each in read(topic)]
+    assert written == [{"id": number, "price": Decimal("1.50"), "tags": ["a"]} for number in (0, 1)]
+    assert registry.latest(f"{topic}-value").schema.type == "AVRO"
+    # The source reads these rows, and a stream writes them again as Protobuf, with a registered schema.
+    subject = f"{topic}-proto"
+    registry.register(subject, Schema('syntax = "proto3"; message R { int64 id = 1; }', "PROTOBUF"))
+    stream = cluster.reader(
+        pipelines.spark.readStream, subscribe=topic, registry=registry.url, startingOffsets="earliest"
+    ).load()
+    more = {"topic": cluster.topic(), "subject": subject, "valueFormat": "protobuf", "register": "false"}
+    query = stream.selectExpr("named_struct('id', value.id) AS value").writeStream.format("ottla")
+    query = query.options(**{**sink, **more}).option("checkpointLocation", str(pipelines.folder / "sink-checkpoint"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    found = [AnyDeserializer(registry)(each.value) for each in read(more["topic"])]
+    assert sorted(each.get("id", "0") for each in found) == ["0", "1"]
 
 
 def test_the_documented_example(cluster: Cluster, pipelines: Pipelines, send: Send, registry: Registry) -> None:

@@ -128,7 +128,7 @@ def _fetch_rest(  # noqa: PLR0913
         return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
     if isinstance(answer, FetchResponse):
         return answer
-    return then(answer, lambda response: _what_is_still_allowed(authorizer, broker, response, context))
+    return then(answer, lambda response: _still_authorized(authorizer, broker, response, context))
 
 
 def _fetch_of_broker(
@@ -167,7 +167,7 @@ def _if_still_allowed(
     return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
 
 
-def _what_is_still_allowed(
+def _still_authorized(
     authorizer: Authorizer, broker: Broker, response: FetchResponse, context: Context
 ) -> FetchResponse:
     """Filter the response again: an ACL may have changed while the fetch waited."""

@@ -44,13 +44,13 @@ def static_settings(
 
     Those of a LogConfig are not included: BrokerConfigs adds them.
     """
-    told, usual = in_kafkas_words(broker, net, groups, address, transactions), default_settings()
+    told, usual = static_kafka_settings(broker, net, groups, address, transactions), default_settings()
     return {name: to_text(value) for name, value in told.items() if value is not None and value != usual[name]}
 
 
 def share_settings(share: ShareConfig) -> dict[str, str]:
     """Settings of share groups that differ from the defaults."""
-    told, usual = _share_in_kafkas_words(share), _share_in_kafkas_words(_USUAL.share)
+    told, usual = _share_kafka_settings(share), _share_kafka_settings(_USUAL.share)
     return {name: str(value) for name, value in told.items() if value != usual[name]}
 
 
@@ -87,7 +87,7 @@ def cluster_settings(cluster: ClusterConfig) -> dict[str, str]:
     return {name: str(value) for name, value in told.items() if value != 1} | rack
 
 
-def _share_in_kafkas_words(share: ShareConfig) -> dict[str, int]:
+def _share_kafka_settings(share: ShareConfig) -> dict[str, int]:
     return {
         "group.share.record.lock.duration.ms": share.record_lock_duration_ms,
         "group.share.delivery.count.limit": share.delivery_count_limit,
@@ -103,10 +103,10 @@ def _share_in_kafkas_words(share: ShareConfig) -> dict[str, int]:
 
 def default_settings() -> dict[str, Value | None]:
     address = Address(_USUAL.net.host, _USUAL.net.port)
-    return in_kafkas_words(_USUAL.broker, _USUAL.net, _USUAL.groups, address, _USUAL.transactions)
+    return static_kafka_settings(_USUAL.broker, _USUAL.net, _USUAL.groups, address, _USUAL.transactions)
 
 
-def in_kafkas_words(
+def static_kafka_settings(
     broker: BrokerConfig, net: NetConfig, groups: GroupConfig, address: Address, transactions: TransactionConfig
 ) -> dict[str, Value | None]:
     return {

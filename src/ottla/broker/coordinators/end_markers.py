@@ -22,7 +22,7 @@ _logger: Final = logging.getLogger(__name__)
 _HAS_HEARD_OF_LATER: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
-class Untold(ApiError):
+class MarkersPending(ApiError):
     """Raised while some partitions do not have their marker yet."""
 
     code = ErrorCode.CONCURRENT_TRANSACTIONS
@@ -69,7 +69,7 @@ class MarkerDelivery:
         self._broker = broker
 
     async def deliver(self, untold: set[TopicPartition], producer: tuple[int, int], marker: EndMarker) -> None:
-        """Remove from `untold` the partitions that got their marker; raises Untold if any are left."""
+        """Remove from `untold` the partitions that got their marker; raises MarkersPending if any are left."""
         # A deleted partition no longer has records of the transaction.
         untold -= {at for at in untold if not self._broker.topics.exists(at)}
         results: dict[TopicPartition, ErrorCode] = {}
@@ -83,7 +83,7 @@ class MarkerDelivery:
                 untold.discard(at)
         if untold:
             why = (f"{at}: {results.get(at, ErrorCode.LEADER_NOT_AVAILABLE).name}" for at in sorted(untold))
-            raise Untold(", ".join(why))
+            raise MarkersPending(", ".join(why))
 
     def _by_leader(self, places: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
         """Group partitions by leader; partitions without a leader are omitted."""

@@ -41,7 +41,7 @@ def metadata(broker: Broker, request: MetadataRequest, context: Context) -> InTu
     else:
         # Without duplicates, as in Kafka: a request may contain the same large topic a million times.
         asked = {_identity(wanted): wanted for wanted in request.topics}
-        topics = yield from _those(broker, request, asked)
+        topics = yield from _requested_topics(broker, request, asked)
     return _response(broker, request, context, topics)
 
 
@@ -55,7 +55,7 @@ def _all(broker: Broker) -> InTurns[list[MetadataResponseTopic]]:
     return topics
 
 
-def _those(
+def _requested_topics(
     broker: Broker, request: MetadataRequest, asked: dict[bytes | str, MetadataRequestTopic]
 ) -> InTurns[list[MetadataResponseTopic]]:
     refused: dict[bytes | str, MetadataResponseTopic] = {}

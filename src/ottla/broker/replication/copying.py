@@ -45,7 +45,7 @@ def take_over(replica: Replica, data: PartitionData) -> None:
     replica.follow_to(data.high_watermark)
 
 
-def cut_where_it_parted(replica: Replica, diverging: EpochEndOffset) -> None:
+def truncate_diverging(replica: Replica, diverging: EpochEndOffset) -> None:
     """Truncate records that the leader does not have: they were never committed."""
     log = replica.log
     _truncate(replica, truncation_point(log.epochs, log.next_offset, diverging.epoch, diverging.end_offset))

@@ -7,9 +7,9 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.peers.connections import NodeConnections
-from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
+from ottla.broker.replication.copying import find_back, take_over, truncate_diverging
 from ottla.broker.requests.turns import Turns
-from ottla.client.errors import BrokerError, ClientClosed, ClientError, NobodyListens
+from ottla.client.errors import BrokerError, ClientClosed, ClientError, ConnectionRefused
 from ottla.cluster.replication.throttle import most_at_once
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -145,7 +145,7 @@ class Fetcher:
         if self._connection is None:
             try:
                 self._connection = await self._connections.open(self._leader)
-            except NobodyListens:
+            except ConnectionRefused:
                 self._is_refused = True
                 raise
             self._is_refused = False
@@ -249,7 +249,7 @@ class Fetcher:
                 # Usually one of the brokers has not seen a new leader yet.
                 self._delay(replica, f"the leader answers {ErrorCode(data.error_code).name}")
             elif data.diverging_epoch.epoch >= 0:
-                cut_where_it_parted(replica, data.diverging_epoch)
+                truncate_diverging(replica, data.diverging_epoch)
             else:
                 take_over(replica, data)
         except (ApiError, BrokerError) as refused:

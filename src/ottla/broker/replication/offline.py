@@ -138,7 +138,7 @@ class OfflineReplicas:
             replica.open_again()
         except ApiError:
             return  # `failed` was called
-        if self._lacks_what_counts(each):
+        if self._lacks_needed_records(each):
             self.log_failed(replica, "records of its log are missing", may_lack_records=True, is_final=False)
             return
         self._opened[replica.key] = asyncio.get_running_loop().time(), each.attempts
@@ -146,7 +146,7 @@ class OfflineReplicas:
         self._remove(replica)
         self._replication.resume(replica)
 
-    def _lacks_what_counts(self, each: _Offline) -> bool:
+    def _lacks_needed_records(self, each: _Offline) -> bool:
         """Whether recovery truncated records that the ISR or an election may still rely on."""
         log, state = each.replica.partition.log, self._state_of(each.replica)
         if not log.lacks_records:
@@ -167,7 +167,7 @@ class OfflineReplicas:
             self._leaving[replica.key] = task
             task.add_done_callback(lambda _: self._leaving.pop(replica.key, None))
 
-    def leave_wherever_possible(self) -> None:
+    def leave_all_isrs(self) -> None:
         for replica in self.replicas:
             self.leave_isr(replica)
 

@@ -89,7 +89,7 @@ class Replication:
         self.cluster.listen(self._changed)
         self.cluster.on_session_lost(self._session_lost)
         self._apply(self.cluster.view.partitions.values())
-        self._tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._checkpoint_now_and_then())]
+        self._tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._checkpoint_periodically())]
 
     async def _open_logs(self) -> None:
         """Open the logs now, rather than all at once when this node is elected or follows."""
@@ -152,7 +152,7 @@ class Replication:
                     replica.leading.present = self.present
             for fetcher in self._fetchers.values():
                 fetcher.retry()
-            self.offline.leave_wherever_possible()
+            self.offline.leave_all_isrs()
         states = (change.after.partitions.get(key) for key in change.partitions)
         for key in change.partitions:
             if key not in change.after.partitions:
@@ -338,7 +338,7 @@ class Replication:
 
     # The checkpoint
 
-    async def _checkpoint_now_and_then(self) -> None:
+    async def _checkpoint_periodically(self) -> None:
         while True:
             await asyncio.sleep(self.config.high_watermark_checkpoint_interval_ms / 1000)
             await self._checkpoint()

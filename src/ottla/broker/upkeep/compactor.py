@@ -65,7 +65,7 @@ class Compactor:
             rule = _rule(topic)
             for partition in topic.partitions:
                 if partition.is_here and partition not in self._given_up and not partition.log.is_offline:
-                    compacted_until = self._broker.data_dir.compacted_until(partition.at)
+                    compacted_until = self._broker.data_dir.checkpoints.compacted_until(partition.at)
                     dirty = find_dirty(partition.log, compacted_until, partition.last_stable_offset, rule, now_ms)
                     if dirty.is_due(rule):
                         yield topic, partition, dirty
@@ -95,7 +95,9 @@ class Compactor:
                     # Retention or a truncation interfered: retried later.
                     return
             self.passes += 1
-            await loop.run_in_executor(None, self._broker.data_dir.note_compacted(partition.at, compaction.until))
+            await loop.run_in_executor(
+                None, self._broker.data_dir.checkpoints.note_compacted(partition.at, compaction.until)
+            )
 
 
 def _rule(topic: TopicState) -> CompactionRule:

@@ -91,12 +91,12 @@ class Maintenance:
         await asyncio.shield(task)
 
     async def _checkpoint(self) -> None:
-        """Like `DataDir.checkpoint`, without blocking the event loop."""
+        """Like `FolderCheckpoints.write`, without blocking the event loop."""
         loop, data_dir = asyncio.get_running_loop(), self._broker.data_dir
         async with self._checkpointing:
-            written = data_dir.begin_checkpoint()
+            written = data_dir.checkpoints.begin()
             await loop.run_in_executor(None, written.run)
-            placed = data_dir.place_checkpoint(written)
+            placed = data_dir.checkpoints.place(written)
             await loop.run_in_executor(None, placed.run)
         with storage_errors("syncing checkpoints"):
             placed.must_have_succeeded()

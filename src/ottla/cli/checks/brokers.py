@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ottla.cli.checks.findings import Finding, note, ok, wrong
-from ottla.cli.checks.ports import hasty_options
+from ottla.cli.checks.ports import short_timeouts
 from ottla.client.addresses import parse_addresses
 from ottla.client.errors import ClientError
 
@@ -27,7 +27,7 @@ _ADVERTISE: Final = (
 
 async def check_brokers(reach: Reach) -> list[Finding]:
     try:
-        async with reach.client(**hasty_options()) as client:
+        async with reach.client(**short_timeouts()) as client:
             about = await client.admin.describe_cluster()
     except ClientError as failed:
         return [judge_silence(reach.servers, str(failed), is_chosen=reach.is_chosen)]
@@ -68,7 +68,7 @@ def judge_advertised(
 async def _ask(reach: Reach, broker: BrokerAddress) -> str | ClientError | None:
     there = replace(reach, profile=replace(reach.profile, servers=str(broker.address)))
     try:
-        async with there.client(**hasty_options()) as client:
+        async with there.client(**short_timeouts()) as client:
             return (await client.admin.describe_cluster()).cluster_id
     except ClientError as failed:
         return failed

@@ -130,13 +130,13 @@ async def _cluster_at(host: str, number: int) -> ClusterDescription | None:
 
     reach = Reach(Profile(servers=str(Address(host, number))))
     try:
-        async with reach.client(**hasty_options()) as client:
+        async with reach.client(**short_timeouts()) as client:
             return await client.admin.describe_cluster()
     except ClientError:
         return None
 
 
-def hasty_options() -> dict[str, int]:
+def short_timeouts() -> dict[str, int]:
     """Client options with short timeouts."""
     return {
         "connect_timeout_ms": TIMEOUT_MS,

@@ -28,7 +28,7 @@ def check_software() -> list[Finding]:
     return [
         judge_python(platform.python_version(), has_uvloop=importlib.util.find_spec("uvloop") is not None),
         judge_codecs(is_compiled=_is_compiled(), broken=_broken_compressions()),
-        judge_java(_java_says()),
+        judge_java(_java_version_output()),
     ]
 
 
@@ -81,7 +81,7 @@ def _broken_compressions() -> list[str]:
     return broken
 
 
-def _java_says() -> str | None:
+def _java_version_output() -> str | None:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else None
     java = java or shutil.which("java")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ottla.cli.arguments import pairs
+from ottla.cli.arguments import config_pairs
 from ottla.cli.clusters.local import local
 from ottla.cli.clusters.moves import drain, elect, status
 from ottla.cli.clusters.reassign import reassign
@@ -144,8 +144,8 @@ def show(node: str | None, *, reach: Reach, all_settings: bool, output: str) -> 
 @configs.command(
     epilog="""\b
 Examples:
-  ottla cluster configs alter 2 --set log.retention.ms=86400000
-  ottla cluster configs alter all --set message.max.bytes=2097152
+  ottla cluster configs alter 2 --set log.retention.ms=1d
+  ottla cluster configs alter all --set message.max.bytes=2MiB
   ottla cluster configs alter 2 --unset log.retention.ms --dry-run
 """,
 )
@@ -156,7 +156,7 @@ Examples:
 @with_broker_options
 def alter(node: str, *, reach: Reach, settings: tuple[str, ...], unset: tuple[str, ...], dry_run: bool) -> None:
     """Change configs of a broker, or the cluster-wide defaults with `all`."""
-    changes = pairs("--set", settings)
+    changes = config_pairs("--set", settings)
     if not (changes or unset):
         raise ConfigError("nothing to alter: give --set or --unset")
     run(_alter(reach, node, changes, unset, dry_run=dry_run))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ottla.cli.server.stopping import StopSignal
+from ottla.core.config_sources import DEFAULT_HTTP_PORT
 from ottla.core.errors import OttlaError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class LocalNode:
             # In a separate session: this process forwards interrupts from the terminal, in order.
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
-    def _last_word(self) -> str:
+    def _last_log_line(self) -> str:
         lines = self.log_file.read_text(errors="replace").splitlines()
         return lines[-1].removeprefix("ottla: ") if lines else "it said nothing"
 
@@ -65,7 +66,7 @@ class LocalNode:
         deadline = time.monotonic() + _START_S
         while not self.ready_file.exists():
             if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
-                raise OttlaError(f"node {self.number} did not start: {self._last_word()}; see {self.log_file}")
+                raise OttlaError(f"node {self.number} did not start: {self._last_log_line()}; see {self.log_file}")
             time.sleep(_LOOK_S)
 
     def stop(self) -> None:
@@ -144,7 +145,9 @@ Examples:
     help="Data folder.",
 )
 @click.option("--port", type=int, default=9092, show_default=True, help="First Kafka port; 0 picks free ports.")
-@click.option("--http-port", type=int, default=8080, show_default=True, help="First HTTP port; -1 disables HTTP.")
+@click.option(
+    "--http-port", type=int, default=DEFAULT_HTTP_PORT, show_default=True, help="First HTTP port; -1 disables HTTP."
+)
 @click.option("--set", "assignments", metavar="SECTION.KEY=VALUE", multiple=True, help="Set a value for every broker.")
 def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tuple[str, ...]) -> None:
     """Run a ZooKeeper and several brokers on this machine, for development."""

@@ -75,10 +75,10 @@ def reassign(  # noqa: PLR0913
     output: str,
 ) -> None:
     """Move partitions to other nodes, or list reassignments in progress."""
-    wishes = [target is not None, over is not None, cancel].count(True)
-    if wishes > 1 or (partitions and not wishes) or (target is not None and not partitions):
+    chosen = [target is not None, over is not None, cancel].count(True)
+    if chosen > 1 or (partitions and not chosen) or (target is not None and not partitions):
         raise ConfigError("nothing to move: give TOPIC --to NODES, [TOPIC] --over NODES, or [TOPIC] --cancel")
-    if rate is not None and (cancel or not wishes):
+    if rate is not None and (cancel or not chosen):
         raise ConfigError("--throttle needs --to or --over")
 
     async def ask(client: Client) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.arguments import pairs
+from ottla.cli.arguments import config_pairs
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.topics.rows import CONFIG_COLUMNS, config_rows
@@ -35,7 +35,7 @@ Examples:
 @with_broker_options
 def group_config(name: str, *, reach: Reach, settings: tuple[str, ...], unset: tuple[str, ...], output: str) -> None:
     """Show the configs of a group, after changing them. The group need not exist."""
-    changes = pairs("--set", settings)
+    changes = config_pairs("--set", settings)
 
     async def ask(client: Client) -> dict[str, ConfigEntry]:
         resource = ConfigResource.group(name)

@@ -39,9 +39,9 @@ Examples:
     "--from",
     "start",
     metavar="WHERE",
-    default="beginning",
+    default="earliest",
     show_default=True,
-    help="beginning, an offset, -N for the last N, 15m for fifteen minutes ago, or a time.",
+    help="earliest, an offset, -N for the last N, 15m for fifteen minutes ago, or a time.",
 )
 @click.option("-n", "--max", "limit", type=click.IntRange(min=1), help="Stop after this many messages.")
 @with_broker_options

@@ -12,7 +12,9 @@ import msgspec
 
 from ottla.cli.messages.lines import Json, Shown
 from ottla.cli.schemas.files import TYPES, schema_in
+from ottla.core.config_sources import DEFAULT_HTTP_PORT, REGISTRY_VARIABLE
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.http.registry_config import REGISTRY_PREFIX
 from ottla.schema.errors import RegistryRefused, RegistryUnavailable, SchemaError
 from ottla.schema.frames import HEADERS
 
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from ottla.schema.frames import Headers, Part
     from ottla.schema.registry import Registry
 
-VARIABLE: Final = "OTTLA_SCHEMA_REGISTRY"
-_HTTP_PORT: Final = 8080
 _FRAME_BYTES: Final = 5
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
@@ -40,10 +40,10 @@ def with_registry_option(command: Decorated) -> Decorated:
         "--schema-registry",
         "registry_url",
         metavar="URL",
-        envvar=VARIABLE,
+        envvar=REGISTRY_VARIABLE,
         show_envvar=True,
         help="URL of the schema registry, with user:password@ if it needs another login than the broker. "
-        f"[default: that of the broker, at port {_HTTP_PORT}]",
+        f"[default: that of the broker, at port {DEFAULT_HTTP_PORT}]",
     )(command)
 
 
@@ -55,7 +55,8 @@ def registry_of(reach: Reach, url: str | None) -> Registry:
     security = reach.security()
     if url is None and profile.schema_registry is None:
         host = profile.servers.split(",")[0].strip().rpartition(":")[0] or profile.servers
-        url = f"{'https' if security is not None and security.tls else 'http'}://{host}:{_HTTP_PORT}/schema-registry"
+        scheme = "https" if security is not None and security.tls else "http"
+        url = f"{scheme}://{host}:{DEFAULT_HTTP_PORT}{REGISTRY_PREFIX}"
     address = url or profile.schema_registry or ""
     login = (profile.user, profile.password or "") if profile.user and "@" not in address else None
     return Registry(

@@ -51,7 +51,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def starting_point(text: str, now: datetime | None = None, *, option: str = "--from") -> StartingPoint:
-    """Parse the option: beginning, end, 42, -10, 15m, or ISO 8601."""
+    """Parse the option: earliest, latest, 42, -10, 15m, or ISO 8601."""
     if text in _ENDS:
         return _ENDS[text]
     if re.fullmatch(r"-?\d+", text):
@@ -64,8 +64,8 @@ def starting_point(text: str, now: datetime | None = None, *, option: str = "--f
         return AtTime(milliseconds(text))
     except ConfigError:
         raise ConfigError(
-            f"{option}: expected beginning, end, an offset, -N for the last N, 15m for fifteen minutes ago, or a time "
-            f"such as 2026-11-15T09:30, got {text!r}"
+            f"{option}: expected earliest, latest, an offset, -N for the last N, 15m for fifteen minutes ago, "
+            f"or a time such as 2026-11-15T09:30, got {text!r}"
         ) from None
 
 

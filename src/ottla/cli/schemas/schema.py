@@ -13,15 +13,15 @@ from ottla.cli.output import show_json, show_rows, with_output_option
 from ottla.cli.schemas.files import schema_in, text_in
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted, printable
+from ottla.core.config_sources import DEFAULT_HTTP_PORT, REGISTRY_VARIABLE
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.http.registry_config import REGISTRY_PREFIX
 from ottla.schema.connection import RegistryConnection
 from ottla.schema.errors import RegistryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_DEFAULT: Final = "http://127.0.0.1:8080/schema-registry"
-_VARIABLE: Final = "OTTLA_SCHEMA_REGISTRY"
 _NOT_CONFIGURED: Final = (40401, 40408, 40409)
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
@@ -39,9 +39,9 @@ def with_registry_options(command: Decorated) -> Decorated:
         "--registry",
         "registry_url",
         metavar="URL",
-        envvar=_VARIABLE,
+        envvar=REGISTRY_VARIABLE,
         show_envvar=True,
-        default=_DEFAULT,
+        default=f"http://127.0.0.1:{DEFAULT_HTTP_PORT}{REGISTRY_PREFIX}",
         show_default=True,
         help="URL of the schema registry, with user:password@ if it needs a login.",
     )

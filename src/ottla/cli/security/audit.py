@@ -26,7 +26,7 @@ def audit() -> None:
 Examples:
   ottla audit verify data/audit*.jsonl
   ottla audit verify data/audit*.jsonl --head 3f1c…
-  ottla consume __ottla_audit --from beginning --exit | ottla audit verify -
+  ottla consume __ottla_audit --from earliest --exit | ottla audit verify -
 """,
 )
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)

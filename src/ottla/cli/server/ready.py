@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla.broker.broker import Broker
     from ottla.http.server import HttpServer
     from ottla.net.port import Port
@@ -18,14 +22,26 @@ _READY_MODE: Final = 0o644
 """The ready file: it contains the addresses, for processes that wait for the broker."""
 
 
-def say_ready(broker: Broker, http: HttpServer | None, ready_file: Path | None) -> None:
+def say_ready(broker: Broker, http: HttpServer | None, *, ready_file: Path | None, style: str = "text") -> None:
     is_https = http is not None and http.url.startswith("https")
     web = f", {'HTTPS' if is_https else 'HTTP'} on {http.address}" if http else ""
     kafka = ", ".join(_shown(port) for port in broker.listener.ports)
-    click.echo(f"ottla is ready: Kafka on {kafka}{web}, data in {broker.data_dir.path.resolve()}")
+    message = f"ottla is ready: Kafka on {kafka}{web}, data in {broker.data_dir.path.resolve()}"
+    announce(message, partial(ready_facts, broker, http), ready_file, style)
+
+
+def announce(message: str, facts: Callable[[], dict[str, Any]], ready_file: Path | None, style: str) -> None:
+    """Print the message, as JSON with the addresses if the log is JSON, and write the ready file."""
+    if style == "json":
+        import msgspec
+
+        at_ms = time.time_ns() // 1_000_000
+        entry = {"at_ms": at_ms, "level": "info", "logger": "ottla.serve", "message": message, **facts()}
+        message = msgspec.json.encode(entry).decode()
+    click.echo(message)
     sys.stdout.flush()
     if ready_file is not None:
-        write_ready_file(ready_file, ready_facts(broker, http))
+        write_ready_file(ready_file, facts())
 
 
 def ready_facts(broker: Broker, http: HttpServer | None) -> dict[str, Any]:

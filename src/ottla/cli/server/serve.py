@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from ottla import __version__
 from ottla.cli.server.logs import set_up_logging
 from ottla.cli.server.ready import say_ready
 from ottla.cli.settings import load_settings, with_settings_options
@@ -40,14 +43,18 @@ _EXPOSURES_FILE: Final = "dmqp.json"
 _FAULTS_WARNING: Final = (
     "ottla: WARNING: FAULTS ARE ENABLED: every client of /v1/faults can make this broker fail. For tests only."
 )
+_LAST_SHUTDOWN: Final = {True: "clean shutdown", False: "no clean shutdown: logs are recovered when they are opened"}
+_logger: Final = logging.getLogger("ottla.serve")
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
-class _Wishes(NamedTuple):
+class _Modes(NamedTuple):
     """Options that exist only on the command line."""
 
     enable_faults: bool = False
     ephemeral: bool = False
+    load: Callable[[], Configs] | None = None
+    """Reads the configuration again, on SIGHUP."""
 
 
 @click.command(
@@ -151,8 +158,9 @@ def serve(  # noqa: PLR0913
         elif adopt:
             raise click.UsageError("--adopt needs --workers")
         else:
-            wishes = _Wishes(enable_faults, ephemeral)
-            run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
+            modes = _Modes(enable_faults, ephemeral, lambda: broker_settings(config_file, assignments, given))
+            announce = partial(say_ready, ready_file=ready_file, style=log_format)
+            run(serve_until_stopped(configs, announce, modes=modes))
 
 
 @contextmanager
@@ -212,7 +220,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
 
 
 async def serve_until_stopped(
-    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, wishes: _Wishes | None = None
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: _Modes | None = None
 ) -> None:
     with without_garbage_collection():
         from ottla.broker.broker import Broker
@@ -220,17 +228,24 @@ async def serve_until_stopped(
 
         gc.freeze()  # or the first collection would scan it all
     raise_limit()
-    wishes = wishes or _Wishes()
+    modes = modes or _Modes()
     settings, dmqp_config = configs.settings, configs.dmqp
+    _logger.info("starting ottla %s: node %d, process %d", __version__, settings.broker.node_id, os.getpid())
     broker = Broker(settings, inherited=inherited)
+    _logger.info(
+        "opened %s: %d topics, %s",
+        *(broker.data_dir.path, len(broker.topics.by_name), _LAST_SHUTDOWN[broker.data_dir.was_clean]),
+    )
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _on_signal, stopping, settings.broker.data_dir if wishes.ephemeral else None)
+        doomed = settings.broker.data_dir if modes.ephemeral else None
+        loop.add_signal_handler(number, _on_signal, number, stopping, doomed)
+    loop.add_signal_handler(signal.SIGHUP, _reload, broker, configs, modes.load)
     if inherited is not None:
         inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
     await _start(broker, settings.net)
-    if wishes.enable_faults:
+    if modes.enable_faults:
         _enable_faults(broker)
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
@@ -243,13 +258,14 @@ async def serve_until_stopped(
     dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
     if http is not None:
         http.start()
-    _calm_garbage_collection()
+    _freeze_loaded_modules()
     await stopping.wait()
     if http is not None:
         await http.stop()
     if dmqp is not None:
         await dmqp.stop()
     await broker.stop()
+    _logger.info("stopped")
 
 
 async def _start(broker: Broker, net: NetConfig) -> None:
@@ -308,7 +324,13 @@ async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor
         return None
 
 
-def _on_signal(stopping: asyncio.Event, doomed: Path | None) -> None:
+def _reload(broker: Broker, configs: Configs, load: Callable[[], Configs] | None) -> None:
+    from ottla.cli.server.reloading import reload  # only now: no start should wait for it
+
+    reload(broker, configs, load)
+
+
+def _on_signal(number: signal.Signals, stopping: asyncio.Event, doomed: Path | None) -> None:
     if stopping.is_set():
         # Asked twice: what was acknowledged is safe, and the next start will check the rest.
         if doomed is not None:
@@ -316,6 +338,7 @@ def _on_signal(stopping: asyncio.Event, doomed: Path | None) -> None:
 
             shutil.rmtree(doomed, ignore_errors=True)
         os._exit(_EXIT_IN_A_HURRY)
+    _logger.info("stopping: received %s", number.name)
     stopping.set()
 
 
@@ -324,7 +347,7 @@ def _stop_soon(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None
     loop.call_soon_threadsafe(stopping.set)
 
 
-def _calm_garbage_collection() -> None:
+def _freeze_loaded_modules() -> None:
     """Exclude loaded modules from garbage collection, which would scan them repeatedly during long requests.
 
     With Python's defaults that takes longer than the request, and blocks others.

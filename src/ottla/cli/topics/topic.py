@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.arguments import existing, pairs
+from ottla.cli.arguments import config_pairs, existing
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.messages.starting_points import starting_point
@@ -68,7 +68,7 @@ def list_topics(*, reach: Reach, internal: bool, output: str) -> None:
     epilog="""\b
 Examples:
   ottla topic create orders
-  ottla topic create orders -p 6 --set retention.ms=604800000
+  ottla topic create orders -p 6 --set retention.ms=7d
   ottla topic create orders payments -p 3 -r 3 --if-not-exists
   ottla topic create orders -p 6 --dry-run
 """,
@@ -76,7 +76,13 @@ Examples:
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 @click.option("-p", "--partitions", type=click.IntRange(min=1), help="Number of partitions [default: the broker's].")
 @click.option("-r", "--replicas", type=click.IntRange(min=1), help="Replication factor [default: the broker's].")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Topic config; may be repeated.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Topic config, such as retention.ms=7d or segment.bytes=64MiB; may be repeated.",
+)
 @click.option("--if-not-exists", is_flag=True, help="Ignore topics that already exist.")
 @click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
@@ -87,7 +93,7 @@ def create(names: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
             name=name,
             partitions=options["partitions"] or BROKERS_CHOICE,
             replication_factor=options["replicas"] or BROKERS_CHOICE,
-            configs=pairs("--set", options["settings"]),
+            configs=config_pairs("--set", options["settings"]),
         )
         for name in dict.fromkeys(names)
     ]
@@ -170,7 +176,7 @@ def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     epilog="""\b
 Examples:
   ottla topic alter orders --partitions 12
-  ottla topic alter orders --set retention.ms=86400000 --unset segment.bytes
+  ottla topic alter orders --set retention.ms=1d --unset segment.bytes
   ottla topic alter orders --set cleanup.policy=compact --dry-run
 """,
 )
@@ -185,7 +191,7 @@ def alter(name: str, *, reach: Reach, **options: Any) -> None:
 
     Adding partitions changes which partition a key maps to.
     """
-    changes, unset, partitions = pairs("--set", options["settings"]), options["unset"], options["partitions"]
+    changes, unset, partitions = config_pairs("--set", options["settings"]), options["unset"], options["partitions"]
     if not (changes or unset or partitions):
         raise ConfigError("nothing to alter: give --partitions, --set or --unset")
 

@@ -63,10 +63,10 @@ def check(configs: Configs) -> None:
         raise ConfigError("--workers cannot be used with --zookeeper: workers share a machine, cluster nodes do not")
     if settings.broker.node_id:
         raise ConfigError("workers are numbered from 0; leave out broker.node_id")
-    _check_way_between_workers(configs)
+    _check_worker_listener(configs)
 
 
-def _check_way_between_workers(configs: Configs) -> None:
+def _check_worker_listener(configs: Configs) -> None:
     """Workers talk to each other over one of the Kafka listeners, which must accept them."""
     cluster = configs.settings.cluster
     listeners = shared_listeners(configs)

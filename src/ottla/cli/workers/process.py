@@ -90,6 +90,10 @@ class Worker:
     def kill(self) -> None:
         self._send(signal.SIGKILL)
 
+    def reload(self) -> None:
+        """Reload certificates and keys."""
+        self._send(signal.SIGHUP)
+
     def ask_to_stop(self) -> None:
         """Send the stop signal once: a second one would stop it at once."""
         if not self._is_asked_to_stop:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ottla.broker.upkeep.key_rotation import open_sealer
-from ottla.cli.server.ready import write_ready_file
+from ottla.cli.server.ready import announce
 from ottla.cli.workers.folder import WorkersFolder
 from ottla.cli.workers.plan import check, http_ports, shared_listeners, worker_configs
 from ottla.cli.workers.ports import Ports
@@ -49,8 +46,8 @@ async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, 
         try:
             await _start_all(workers, stopping)
             if not stopping.is_set():
-                _say_ready(_facts(ports, workers, configs), ready_file)
-                await _look_after(workers, stopping)
+                _say_ready(_facts(ports, workers, configs), ready_file, logged.style)
+                await _run_workers(workers, stopping)
         finally:
             ports.close()
             await asyncio.gather(*(worker.stop() for worker in workers))
@@ -70,6 +67,12 @@ def _stop_on_signal(workers: list[Worker]) -> asyncio.Event:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told)
+
+    def reload() -> None:
+        for worker in workers:
+            worker.reload()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
     return stopping
 
 
@@ -81,7 +84,7 @@ async def _start_all(workers: list[Worker], stopping: asyncio.Event) -> None:
             raise
 
 
-async def _look_after(workers: list[Worker], stopping: asyncio.Event) -> None:
+async def _run_workers(workers: list[Worker], stopping: asyncio.Event) -> None:
     watching = [asyncio.create_task(worker.keep_running()) for worker in workers]
     await stopping.wait()
     for task in watching:
@@ -102,11 +105,9 @@ def _facts(ports: Ports, workers: list[Worker], configs: Configs) -> dict[str, A
     }
 
 
-def _say_ready(facts: dict[str, Any], ready_file: Path | None) -> None:
+def _say_ready(facts: dict[str, Any], ready_file: Path | None, style: str) -> None:
     web = f", HTTP on {facts['http']}" if facts["http"] else ""
     count = len(facts["workers"])
     workers = f"{count} worker{'' if count == 1 else 's'}"
-    click.echo(f"ottla is ready: {workers}, Kafka on {facts['kafka']}{web}, data in {facts['data_dir']}")
-    sys.stdout.flush()
-    if ready_file is not None:
-        write_ready_file(ready_file, facts)
+    message = f"ottla is ready: {workers}, Kafka on {facts['kafka']}{web}, data in {facts['data_dir']}"
+    announce(message, lambda: facts, ready_file, style)

@@ -157,7 +157,7 @@ class TransactionAdmin(Asking):
             return []
         listed = await self.list_transactions(producer_ids={each.producer.producer_id for each in suspects})
         known = {each.producer_id: await self.describe_transaction(each.transactional_id) for each in listed}
-        return [each for each in suspects if not _is_looked_after(each, known)]
+        return [each for each in suspects if not _is_coordinated(each, known)]
 
     async def _describe_producers(
         self, leader: int, part: Mapping[TopicPartition, None]
@@ -211,6 +211,6 @@ class TransactionAdmin(Asking):
         }
 
 
-def _is_looked_after(suspect: OpenTransaction, known: Mapping[int, TransactionDescription]) -> bool:
+def _is_coordinated(suspect: OpenTransaction, known: Mapping[int, TransactionDescription]) -> bool:
     described = known.get(suspect.producer.producer_id)
     return described is not None and suspect.at in described.partitions

@@ -212,6 +212,8 @@ class Pusher:
             )
             for each in result.record_errors
         }
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+            self._sender.tell_storage_error(queue, error)
         is_too_large = error.code is ErrorCode.MESSAGE_TOO_LARGE
         if queue.answered_with(batch, error, record_errors) and not is_too_large:
             self._sender.rest(queue)

@@ -58,6 +58,7 @@ class Sender:
         self.topics: dict[str, TopicBuffers] = self.accumulator.topics
         self.failures = UnseenFailures()
         self.has_full_batch = False
+        self._with_storage_errors: set[PartitionQueue] = set()
         """Whether a full batch is waiting, so that the event loop should run."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -206,9 +207,9 @@ class Sender:
         if self._look_timer is not None:
             self._look_timer.cancel()
         delay_s = max(0.0, self._looks[0][0] - monotonic())
-        self._look_timer = self._loop.call_later(delay_s + _SOON_S, self._look_at_those_due)
+        self._look_timer = self._loop.call_later(delay_s + _SOON_S, self._look_at_due)
 
-    def _look_at_those_due(self) -> None:
+    def _look_at_due(self) -> None:
         self._look_timer = None
         now = monotonic()
         while self._looks and self._looks[0][0] <= now:
@@ -222,6 +223,13 @@ class Sender:
     def rest(self, queue: PartitionQueue) -> None:
         """Back off after a failure, longer each time."""
         queue.failed(monotonic() + self.router.backoff.delay_s(queue.failures + 1))
+
+    def tell_storage_error(self, queue: PartitionQueue, error: ClientError) -> None:
+        """Log the error once per partition: retries may go on for minutes."""
+        if queue not in self._with_storage_errors:
+            self._with_storage_errors.add(queue)
+            limit_s = self.config.delivery_timeout_ms / 1000
+            _log.warning("%s: the broker cannot write (%s); retrying for up to %.0f s", queue, error, limit_s)
 
     def _view_changed(self) -> None:
         for name, buffers in self.topics.items():

@@ -193,7 +193,7 @@ class ConsumerGroup:
     def rebalance(self, now_ms: int) -> list[Action]:
         """Start another epoch, although nothing has changed."""
         update = Update(self, now_ms)
-        update.insist()
+        update.force_new_epoch()
         update.refresh()
         return update.actions()
 

@@ -103,7 +103,7 @@ class Beat:
             case -1:
                 return self._leave()
             case -2:
-                return self._leave_for_a_while()
+                return self._leave_temporarily()
             case _:
                 return self._stay()
 
@@ -233,7 +233,7 @@ class Beat:
         self._check_leaving()
         return [*self._group.let_go([self._member_id], self._now_ms), self._farewell(LEAVING)]
 
-    def _leave_for_a_while(self) -> list[Action]:
+    def _leave_temporarily(self) -> list[Action]:
         """A static member leaves temporarily: its partitions are kept for its session timeout."""
         self._check_leaving()
         update = Update(self._group, self._now_ms)

@@ -120,7 +120,7 @@ class Update:
 
     # ── The group's epoch ────────────────────────────────────────────────────────────────────────────────────
 
-    def insist(self) -> None:
+    def force_new_epoch(self) -> None:
         """Start another epoch with the next `refresh`, even if nothing has changed."""
         self._has_news = True
 

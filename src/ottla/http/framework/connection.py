@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ottla.http.framework.crowd import Crowd
+from ottla.http.framework.connection_limiter import ConnectionLimiter
 from ottla.http.framework.joined_writes import JoinedWrites
 from ottla.http.framework.problems import Problem, problem_response
 
@@ -43,7 +43,9 @@ class Limits:
         on_refused: Callable[[], None] = lambda: None,
     ) -> None:
         self.max_stalled_s = max_stalled_s
-        self.crowd: Crowd[LimitedConnection] = Crowd(max_connections, max_connections_per_address, _RESERVE)
+        self.limiter: ConnectionLimiter[LimitedConnection] = ConnectionLimiter(
+            max_connections, max_connections_per_address, _RESERVE
+        )
         self._on_refused = on_refused
         self._reported: set[str] = set()
 
@@ -82,7 +84,7 @@ class LimitedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A socket transport, although uvloop's class is not a subclass of asyncio.Transport.
         super().connection_made(JoinedWrites(cast("asyncio.Transport", transport), self.loop.call_soon))
-        arrival = self._limits.crowd.arrived(self, self.address)
+        arrival = self._limits.limiter.arrived(self, self.address)
         if arrival.close is not None:
             arrival.close.transport.close()
         if arrival.verdict == "refuse":
@@ -95,7 +97,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_timers()
-        self._limits.crowd.left(self)
+        self._limits.limiter.left(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -114,7 +116,7 @@ class LimitedConnection(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-        self._limits.crowd.became_busy(self)
+        self._limits.limiter.became_busy(self)
         # None without a client certificate.
         cast("dict[str, Any]", self.scope)[CERTIFICATE] = self.transport.get_extra_info("peercert")
         super().on_headers_complete()
@@ -122,7 +124,7 @@ class LimitedConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete:  # otherwise a pipelined request has started
-            self._limits.crowd.became_idle(self)
+            self._limits.limiter.became_idle(self)
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(Problem(400, msg, hint="This is the HTTP port; it speaks HTTP/1.1."))

@@ -79,7 +79,7 @@ class Guard:
         if self._is_rebound(scope, headers.get("host", "")):
             hint = f"Use an IP address or localhost, or add the name to {self._setting}."
             return Problem(403, f"unknown host name {headers['host']}", hint=hint)
-        if scope["method"] not in _SAFE and self._is_from_elsewhere(headers):
+        if scope["method"] not in _SAFE and self._is_cross_site(headers):
             hint = "Add the origin to http.cors_origins to allow it."
             return Problem(403, "cross-site request rejected", hint=hint)
         return None
@@ -91,12 +91,12 @@ class Guard:
         and write everything (DNS rebinding). With authentication, the page has no credentials. At a publicly
         routable address, the page has no more access than its owner.
         """
-        if self._hosts is None or "*" in self._hosts or not _is_name_of_a_site(host):
+        if self._hosts is None or "*" in self._hosts or not _is_site_name(host):
             return False
         server = scope.get("server")
         return _name_in(host) not in self._hosts and server is not None and not _is_public(server[0])
 
-    def _is_from_elsewhere(self, headers: Headers) -> bool:
+    def _is_cross_site(self, headers: Headers) -> bool:
         """Whether the browser reports another origin: it sends the origin with every request that may change
         something.
         """
@@ -120,7 +120,7 @@ _OWN_ENDINGS: Final = (".localhost", ".local", ".internal", ".test")
 """Suffixes that do not exist in the public DNS (RFC 6761, RFC 6762)."""
 
 
-def _is_name_of_a_site(host: str) -> bool:
+def _is_site_name(host: str) -> bool:
     """Whether it could be a public name: neither an address nor a name without a dot, as in /etc/hosts."""
     name = _name_in(host)
     if "." not in name or name.endswith(_OWN_ENDINGS) or name == _own_name():

@@ -21,6 +21,7 @@ from ottla.core.security import LoginFailed, PasswordExpired
 from ottla.http.framework.connection import CERTIFICATE
 from ottla.http.framework.endpoints import IDENTITY, LOGIN_HOLDS, Identity
 from ottla.http.framework.problems import Problem, problem_response
+from ottla.http.iceberg_mount import is_iceberg
 from ottla.http.login.browser_sessions import COOKIE, Session, Sessions
 from ottla.http.registry_config import REGISTRY_MEDIA_TYPE, REGISTRY_PREFIX
 
@@ -143,10 +144,14 @@ class Login:
 
 
 def _refusal(refused: LoginRefused, headers: Headers, path: str) -> Response:
-    """The error response. Clients of the schema registry expect the code and message of its API."""
+    """The error response, as clients of the schema registry and of the Iceberg catalog expect it."""
     if path == REGISTRY_PREFIX or path.startswith(REGISTRY_PREFIX + "/"):
         content = {"error_code": _NO_LOGIN, "message": refused.details.detail}
         return Response(msgspec.json.encode(content), 401, _challenge(headers), REGISTRY_MEDIA_TYPE)
+    if is_iceberg(path):
+        from ottla.http.iceberg.errors import CatalogError, error_response
+
+        return error_response(CatalogError(401, refused.details.detail), _challenge(headers))
     return problem_response(refused, _challenge(headers))
 
 

@@ -87,7 +87,7 @@ class Sessions:
     def end(self, token: str) -> Session | None:
         return self._by_token.pop(token, None)
 
-    def end_those(self, ended: Ended) -> int:
+    def end_matching(self, ended: Ended) -> int:
         """End the sessions ended by the provider; returns their number."""
         doomed = [token for token, session in self._by_token.items() if _is_meant(session.granted, ended)]
         for token in doomed:

@@ -67,7 +67,7 @@ async def logged_out(call: Call) -> Response:
     login, oidc = _enabled(call)
     token = parse_qs(await _small_body(call)).get("logout_token", [""])[0]
     try:
-        login.sessions.end_those(await oidc.ended(token, call.peer))
+        login.sessions.end_matching(await oidc.ended(token, call.peer))
     except LoginFailed:
         raise Problem(400, "the logout token is not valid") from None
     return Response(status_code=200, headers={"cache-control": "no-store"})

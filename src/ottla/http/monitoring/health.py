@@ -30,7 +30,9 @@ async def health(call: Call) -> Health:
 
 
 async def ready(call: Call) -> Health:
-    """Readiness. Fails while a partition is offline, so that traffic goes elsewhere."""
+    """Readiness. Fails while the disk is full or a partition is offline, so that traffic goes elsewhere."""
+    if call.broker.disk_space.is_full:
+        raise Problem(503, "the disk is full: appends fail", hint="Free space in the data folder, or reduce retention.")
     offline = [str(one.at) for one in call.broker.topics.partitions_here() if one.is_offline]
     if offline:
         hint = "See the broker's log. A restart recovers the partition."

@@ -10,6 +10,7 @@ from ottla import __version__
 from ottla.broker.interfaces.in_process_requests import NodeAway
 from ottla.broker.interfaces.partition_facts import opened
 from ottla.broker.interfaces.protocol_servers import ShardStats
+from ottla.broker.upkeep.disk_space import space_of
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.consumer_groups.groups import lag_of
 from ottla.http.consumer_groups.offsets import committed_offsets
@@ -63,6 +64,14 @@ def _broker(broker: Broker) -> Iterator[Family]:
     for reason in ("replicas_away", "data_folder_replaced", "log_offline"):
         leaderless.add(found.count(reason), reason=reason)
     yield leaderless
+    free, total = space_of(broker.data_dir.path)
+    for name, about, size in (("free", "Free space", free), ("total", "Size", total)):
+        disk = gauge(f"ottla_disk_{name}_bytes", f"{about} of the data folder's file system.")
+        disk.add(size)
+        yield disk
+    full = gauge("ottla_disk_full", "1 while appends fail for lack of space.")
+    full.add(int(broker.disk_space.is_full))
+    yield full
     topics = gauge("ottla_topics", "Number of topics.")
     topics.add(len(broker.topics.by_name))
     yield topics

@@ -112,7 +112,7 @@ async def unexpose(call: Call) -> Done:
     return Done()
 
 
-def _at_the_node_in_charge(call: Call, address: str) -> Response:
+def _redirect_to_node(call: Call, address: str) -> Response:
     """307: redirect the request to the node that serves the topic."""
     url = call.request.url
     return Response(status_code=307, headers={"location": f"{url.scheme}://{address}{url.path}"})
@@ -124,7 +124,7 @@ async def register(call: Call) -> Lease | Response:
     call.check(AclOperation.READ, ResourceType.TOPIC, topic)
     door = _door(call)
     if (elsewhere := door.elsewhere(topic)) is not None:
-        return _at_the_node_in_charge(call, elsewhere)
+        return _redirect_to_node(call, elsewhere)
     shards = door.register(topic, body.consumer)
     return Lease(consumer=body.consumer, shards=list(shards), lease_ms=door.lease_ms)
 
@@ -133,7 +133,7 @@ async def unregister(call: Call) -> Done | Response:
     topic = call.path("topic")
     call.check(AclOperation.READ, ResourceType.TOPIC, topic)
     if (elsewhere := _door(call).elsewhere(topic)) is not None:
-        return _at_the_node_in_charge(call, elsewhere)
+        return _redirect_to_node(call, elsewhere)
     _door(call).unregister(topic, call.path("consumer"))
     return Done()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.spark.errors import late_partition, made_again, partition_gone
+from ottla.spark.errors import late_partition, partition_gone, topic_recreated
 from ottla.spark.reader.losing import lose
 from ottla.wire.declare import NO_UUID
 
@@ -29,9 +29,9 @@ class Following:
     def look(self, done: Offsets) -> Partitions:
         """The current partitions, given the query's position; data loss raises an error, or is logged and skipped."""
         self.known = self._cluster.existing(self._options.selection)
-        self._miss_those_gone(done)
-        self._notice_topics_made_again(done)
-        self._welcome_new_ones(done)
+        self._report_removed_partitions(done)
+        self._report_recreated_topics(done)
+        self._add_new_partitions(done)
         self._topic_ids |= {at.topic: topic_id for at, topic_id in self.known.items()}
         return self.known
 
@@ -47,22 +47,22 @@ class Following:
                 starts[at] = begins_at if offset == was_at else offset
         return starts
 
-    def _miss_those_gone(self, done: Offsets) -> None:
+    def _report_removed_partitions(self, done: Offsets) -> None:
         if gone := sorted(done.keys() - self.known.keys()):
             lose(partition_gone(", ".join(f"{at} (read up to offset {done[at]})" for at in gone)), self._options)
 
-    def _notice_topics_made_again(self, done: Offsets) -> None:
+    def _report_recreated_topics(self, done: Offsets) -> None:
         for topic in sorted({at.topic for at in done.keys() & self.known.keys()}):
             those = sorted(at for at in self.known if at.topic == topic)
             before, now = self._topic_ids.get(topic, NO_UUID), self.known[those[0]]
             if NO_UUID in (before, now) or before == now:
                 continue
             read = [at for at in those if at in done]
-            lose(made_again(topic, ", ".join(f"up to {done[at]} of {at}" for at in read)), self._options)
+            lose(topic_recreated(topic, ", ".join(f"up to {done[at]} of {at}" for at in read)), self._options)
             begins = self._cluster.earliest(read)
             self._begun_anew |= {at: (done[at], begins[at]) for at in read}
 
-    def _welcome_new_ones(self, done: Offsets) -> None:
+    def _add_new_partitions(self, done: Offsets) -> None:
         new = [at for at in self.known if at not in done]
         self._first_offsets = self._cluster.earliest(new)
         for at in new:

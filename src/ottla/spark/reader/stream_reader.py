@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self._planning.stop_at_what_there_is()
+        self._planning.stop_at_current_end()
 
     def latestOffset(self, start: OffsetTree, limit: ReadLimit) -> OffsetTree:  # noqa: N802 - Spark's name
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -97,7 +97,7 @@ class _Planner:
             self._first = self._cluster.resolve(self._options.starting, partitions)
         return self._first
 
-    def stop_at_what_there_is(self) -> None:
+    def stop_at_current_end(self) -> None:
         self._target = self._cluster.latest(self._cluster.existing(self._options.selection))
 
     def next_end(self, done: Offsets, most: int | None) -> Offsets:

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import BrokerUnavailable, OffsetOutOfRange, RequestTimedOut
-from ottla.spark.errors import aged_out, cut_short, made_again
+from ottla.spark.errors import aged_out, cut_short, topic_recreated
 from ottla.spark.link import link_to
 from ottla.spark.reader.consumers import consumer_of
 from ottla.spark.reader.losing import lose
@@ -41,10 +41,10 @@ def read_ranges(ranges: Sequence[OffsetRange], options: SourceOptions, schema: S
         link.call(link.client.router.refresh(live))
     for each in ranges:
         yield from _read_range(each, options, schema)
-    _spare_the_collector()
+    _freeze_modules()
 
 
-def _spare_the_collector() -> None:
+def _freeze_modules() -> None:
     """Exclude imported modules from the garbage collection that Spark runs after every task.
 
     Once per process: `gc.get_freeze_count` visits all frozen objects, which takes 8 ms.
@@ -65,7 +65,7 @@ def _read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType)
     link = link_to(options.kafka)
     known = link.client.router.view.topics.get(wanted.at.topic)
     if known is not None and known.topic_id != wanted.topic_id:
-        lose(made_again(wanted.at.topic, f"{wanted.start} to {wanted.end - 1} of {wanted.at}"), options)
+        lose(topic_recreated(wanted.at.topic, f"{wanted.start} to {wanted.end - 1} of {wanted.at}"), options)
         return
     with consumer_of(link, options) as consumer:
         yield from _RangeReader(link, consumer, wanted, options).rows(maker)
@@ -90,7 +90,7 @@ class _RangeReader:
                 table, position = self._link.call(self._fetch())
             except OffsetOutOfRange:
                 yield from self._archived_meanwhile(maker)
-                self._find_what_is_left()
+                self._find_remaining()
                 continue
             for records in table.to_batches():
                 yield from maker.rows(self._cut(records))
@@ -152,7 +152,7 @@ class _RangeReader:
             yield from archived_rows(gone, self._options, maker)
             self._seek(gone.end)
 
-    def _find_what_is_left(self) -> None:
+    def _find_remaining(self) -> None:
         cluster = Cluster(self._link)
         earliest = cluster.earliest([self._at])[self._at]
         if earliest > self._position:

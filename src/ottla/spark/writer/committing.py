@@ -131,7 +131,7 @@ class Commit:
     async def _tidy(self, prepared: Sequence[Prepared]) -> None:
         for each in prepared:
             try:
-                await self._ends.shut_out_earlier_attempts(each, self._timeout_ms)
+                await self._ends.fence_earlier_attempts(each, self._timeout_ms)
             except ClientError as failed:
                 _log.warning("an earlier attempt of task %d may leave a transaction open: %s", each.task, failed)
 

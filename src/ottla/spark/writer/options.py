@@ -12,11 +12,14 @@ from ottla.records.compression import Compression
 from ottla.spark.errors import SinkError
 from ottla.spark.kafka_settings import truth, whole_number
 from ottla.spark.reader.options import kafka_settings
+from ottla.spark.writer.encoded import encoding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql.types import DataType
+
+    from ottla.spark.writer.encoded import EncodedValues
 
 _TEXT_OR_BYTES: Final = (StringType, BinaryType)
 _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
@@ -46,6 +49,8 @@ class SinkOptions:
     """Of those that count, the ones that are there."""
     write_id: str | None = None
     """Names a batch write, so that a call after the driver's death finishes it, and does not repeat it."""
+    encode: EncodedValues | None = None
+    """Makes the values of structs, with the option registry."""
 
 
 def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -54,6 +59,7 @@ def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
     topic = options.get("topic") or None
     compression = kafka.get("compression.type", "none")
     transactional = truth("transactional", options.get("transactional", "true"))
+    schema, encode = encoding(schema, options)
     if compression.upper() not in Compression.__members__:
         raise ConfigError(f"kafka.compression.type must be none, gzip, snappy, lz4 or zstd, got {compression}")
     return SinkOptions(
@@ -71,6 +77,7 @@ def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
         deduplicate=truth("deduplicate", options.get("deduplicate", "true")),
         columns=_checked_columns(schema, topic),
         write_id=_write_id(options.get("writeid"), transactional=transactional),
+        encode=encode,
     )
 
 

@@ -162,7 +162,7 @@ class TransactionEnds:
             if refused.code not in _OVER:
                 raise
 
-    async def shut_out_earlier_attempts(self, prepared: Prepared, timeout_ms: int) -> None:
+    async def fence_earlier_attempts(self, prepared: Prepared, timeout_ms: int) -> None:
         """Their open transactions would block readers of committed records."""
         for attempt in range(prepared.attempt):
             await _new_identity(self._router, transactional_id(self._query_id, prepared.task, attempt), timeout_ms)

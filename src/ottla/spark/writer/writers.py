@@ -147,7 +147,8 @@ class TaskWrite:
                 if rows.num_rows and not self._was_there:
                     sender = sender or self._link.call(self._begin())
                     if sender is not None:
-                        self._link.call(sender.send(rows))
+                        encode = self._options.encode
+                        self._link.call(sender.send(rows if encode is None else encode(rows)))
         except BaseException:
             self._give_up()
             raise

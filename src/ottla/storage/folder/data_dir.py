@@ -8,32 +8,23 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition, problem_with_topic_name
-from ottla.storage.files import (
-    CORRUPT,
-    beside,
-    discard_beside,
-    open_folder,
-    replace_file,
-    storage_errors,
-    sync_folder,
-    write_beside,
-)
-from ottla.storage.flushing import Flush, all_or_none
+from ottla.storage.files import replace_file, storage_errors, sync_folder
 from ottla.storage.folder import checkpoints, meta_properties
 from ottla.storage.folder.closed_log import facts_of
 from ottla.storage.folder.closing import close_logs
+from ottla.storage.folder.folder_checkpoints import FolderCheckpoints
 from ottla.storage.folder.folder_keys import check_keys
 from ottla.storage.folder.folder_lock import FolderLock
 from ottla.storage.segment_files.open_files import OpenFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from ottla.core.clock import Clock
@@ -45,8 +36,6 @@ if TYPE_CHECKING:
     from ottla.storage.folder.closed_log import LogFacts
     from ottla.storage.folder.closing import RunAll
     from ottla.storage.partition_log import PartitionLog
-
-Noted = TypeVar("Noted")
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -60,7 +49,6 @@ _LONGEST_NAME: Final = 255
 _MODE: Final = 0o700
 """Mode of a new folder: not readable by others. An existing folder keeps its mode."""
 _DESCRIPTORS_TO_CLOSE_A_LOG: Final = 16
-_WRITING_CHECKPOINTS: Final = "writing checkpoints"
 _KRAFT: Final = "__cluster_metadata"
 """The log of Kafka's controllers, in a folder like a partition's, but not a topic."""
 
@@ -83,9 +71,7 @@ class DataDir:
         self.sealer = sealer
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.when_opened: Callable[[TopicPartition, PartitionLog], None] | None = None
-        self._outdated: set[TopicPartition] = set()
         self._failed: set[TopicPartition] = set()
-        self._newest_checkpoint: Flush | None = None
         self._clock = clock
         self._files = OpenFiles(open_files)
         try:
@@ -100,11 +86,8 @@ class DataDir:
             self.meta = meta_properties.load_or_create(path, cluster_id=cluster_id, node_id=node_id)
             if self.keys is not None and sealer is not None:
                 self.keys.note(sealer.ring)
-            self.was_clean = (path / CLEAN_SHUTDOWN).exists()
-            self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS, checkpoints.read_offsets)
-            self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS, checkpoints.read_offsets)
-            self._aborted = self._read_checkpoint(checkpoints.ABORTED, checkpoints.read_aborted)
-            self._compacted = self._read_checkpoint(checkpoints.COMPACTED, checkpoints.read_offsets)
+            self.checkpoints = FolderCheckpoints(path, self.logs, self._files)
+            self.was_clean = (path / CLEAN_SHUTDOWN).exists() and self.checkpoints.is_intact
             # From here on a crash must be detectable.
             (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
             sync_folder(path)
@@ -120,6 +103,10 @@ class DataDir:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def on_refused_write(self, call: Callable[[OSError], None]) -> None:
+        """Call this with the error of each failed append."""
+        self._files.on_refused_write = call
 
     def partitions(self) -> Iterator[tuple[TopicPartition, TopicId | None]]:
         """The partitions with a folder, and their stored topic ids."""
@@ -138,8 +125,8 @@ class DataDir:
         """Offsets and size of a partition without opening its log; None if it must be opened."""
         if at in self.logs or at in self._failed:
             return None
-        end = self._recovery_points.get(at) if self.was_clean else None
-        return facts_of(f"{self.path}/{at}", end, self._log_starts.get(at, 0))
+        end = self.checkpoints.recovery_points.get(at) if self.was_clean else None
+        return facts_of(f"{self.path}/{at}", end, self.checkpoints.log_start(at))
 
     def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
         """The partition's log, opened or created. A folder with another topic id is rejected."""
@@ -152,13 +139,12 @@ class DataDir:
         folder = self.path / str(at)
         is_new = not folder.exists()
         if is_new:
-            self._forget(at)
+            self.checkpoints.begin_partition(at)
         self._check_owner(folder, topic_id)
+        noted = self.checkpoints
         # A clean shutdown records every partition: an unrecorded one was added since, in unknown state.
-        is_clean = self.was_clean and at in self._recovery_points and at not in self._failed
-        known = LastKnown(
-            is_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0), self._aborted.get(at, {})
-        )
+        is_clean = self.was_clean and at in noted.recovery_points and at not in self._failed
+        known = LastKnown(is_clean, noted.recovery_points.get(at, 0), noted.log_start(at), noted.aborted.get(at, {}))
         log = open_log(folder, config, self._clock, self._files, known, self._cipher(at, topic_id))
         try:
             with storage_errors(f"opening {at}"):
@@ -170,9 +156,9 @@ class DataDir:
         except StorageError:
             log.abandon()
             raise
-        log.before_truncation = partial(self._lower_checkpoints, at)
+        log.before_truncation = partial(self.checkpoints.lower, at)
         with suppress(StorageError):  # do not fail on a full disk: the next checkpoint lowers it
-            self._lower_checkpoints(at, log.next_offset)
+            self.checkpoints.lower(at, log.next_offset)
         self._failed.discard(at)
         self.logs[at] = log
         if self.when_opened is not None:
@@ -185,7 +171,7 @@ class DataDir:
         """
         log = self.logs.pop(at, None)
         if log is not None:
-            self._recovery_points[at] = log.recovery_point
+            self.checkpoints.recovery_points[at] = log.recovery_point
             self._failed.add(at)
             log.abandon()
 
@@ -263,16 +249,11 @@ class DataDir:
         raise UnknownTopicOrPartition(f"no partition {at}")
 
     def _put_away(self, at: TopicPartition, suffix: str) -> list[Path]:
-        """Drop the partition and rename its folder; None if it never had one."""
-        self._newest_checkpoint = None
+        """Drop the partition and rename its folder; empty if it never had one."""
         log = self.logs.pop(at, None)
         if log is not None:
             log.abandon()
-        self._recovery_points.pop(at, None)
-        self._log_starts.pop(at, None)
-        self._aborted.pop(at, None)
-        self._compacted.pop(at, None)
-        self._outdated.add(at)
+        self.checkpoints.drop(at)
         self._failed.discard(at)
         folder = self.path / str(at)
         if not folder.exists():
@@ -285,95 +266,7 @@ class DataDir:
         """Folders of deleted partitions left by a crash, for `remove_deleted`."""
         return [folder for folder in self.path.iterdir() if _DELETED_NAME.fullmatch(folder.name) and folder.is_dir()]
 
-    # Compaction
-
-    def compacted_until(self, at: TopicPartition) -> int:
-        """The offset below which records have been compacted."""
-        return self._compacted.get(at, 0)
-
-    def note_compacted(self, at: TopicPartition, offset: int) -> Callable[[], None]:
-        """Record the compacted offset; run the result in any thread to make it durable."""
-        self._compacted[at] = offset
-        return partial(checkpoints.write_offsets, self.path / checkpoints.COMPACTED, dict(self._compacted))
-
-    # Checkpoints
-
-    def checkpoint(self) -> None:
-        """Checkpoint recovery points and log start offsets, so that a start after a crash is fast."""
-        written = self.begin_checkpoint()
-        written.run()
-        placed = self.place_checkpoint(written)
-        placed.run()
-        with storage_errors(_WRITING_CHECKPOINTS):
-            placed.must_have_succeeded()
-
-    def noted_start(self, at: TopicPartition) -> int:
-        """The log start offset in the newest checkpoint: no crash brings back records below it."""
-        return self._log_starts.get(at, 0)
-
-    def begin_checkpoint(self) -> Flush:
-        """Begin a checkpoint in steps: run the result in any thread, then pass it to `place_checkpoint`."""
-        for at, log in self.logs.items():
-            self._recovery_points[at] = log.recovery_point
-            if log.is_start_synced:
-                self._log_starts[at] = log.start_offset
-        starts = {at: start for at, start in self._log_starts.items() if start > 0}
-        contents = [checkpoints.encode_offsets(offsets) for offsets in (self._recovery_points, starts)]
-        with self._placing() as paths:
-            fds = self._files.with_room(lambda: all_or_none(map(write_beside, paths, contents)))
-        self._newest_checkpoint = Flush(0, fds)
-        return self._newest_checkpoint
-
-    def place_checkpoint(self, written: Flush) -> Flush:
-        """Install a finished checkpoint; it is durable once the returned flush was run."""
-        if written is not self._newest_checkpoint:
-            # The checkpoint was superseded by a change that could not wait.
-            written = self.begin_checkpoint()
-            written.run()
-        with self._placing() as paths:
-            written.must_have_succeeded()
-            for path in paths:
-                beside(path).replace(path)
-            self._outdated.clear()
-            return Flush(0, [self._files.with_room(lambda: open_folder(self.path))])
-
-    @contextmanager
-    def _placing(self) -> Iterator[list[Path]]:
-        paths = [self.path / checkpoints.RECOVERY_POINTS, self.path / checkpoints.LOG_STARTS]
-        with storage_errors(_WRITING_CHECKPOINTS):
-            try:
-                yield paths
-            except OSError:
-                for path in paths:
-                    discard_beside(path)
-                raise
-
-    def _write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self._newest_checkpoint = None
-        with storage_errors(_WRITING_CHECKPOINTS):
-            self._files.with_room(lambda: checkpoints.write_offsets(self.path / name, offsets))
-
-    def _forget(self, at: TopicPartition) -> None:
-        """Ensure that a new partition has no old checkpoint entries."""
-        self._aborted.pop(at, None)
-        self._compacted.pop(at, None)
-        if at in self._recovery_points or at in self._log_starts or at in self._outdated:
-            self._recovery_points.pop(at, None)
-            self._log_starts.pop(at, None)
-            self.checkpoint()
-
-    def _lower_checkpoints(self, at: TopicPartition, offset: int) -> None:
-        """Lower checkpoints to this offset: records from it on will be replaced, so they are neither synced nor
-        deleted.
-        """
-        for name, noted in (
-            (checkpoints.RECOVERY_POINTS, self._recovery_points),
-            (checkpoints.LOG_STARTS, self._log_starts),
-            (checkpoints.COMPACTED, self._compacted),
-        ):
-            if noted.get(at, 0) > offset:
-                noted[at] = offset
-                self._write_checkpoint(name, noted)
+    # Closing
 
     def close(self, run_all: RunAll = map) -> None:
         """Close all logs. The next start skips recovery only if all of them were closed cleanly.
@@ -386,8 +279,8 @@ class DataDir:
         for start in range(0, len(logs), at_once):
             failed += close_logs(logs[start : start + at_once], run_all)
         try:
-            self.checkpoint()
-            self._note_aborted()
+            self.checkpoints.write()
+            self.checkpoints.note_aborted()
             if not failed and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
                 replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
         except (StorageError, OSError) as refused:
@@ -398,17 +291,6 @@ class DataDir:
         self._files.close()
         self._lock.release()
 
-    def _note_aborted(self) -> None:
-        """Record the number of aborted transactions, to detect a lost transaction index: it has no checksum, and most
-        segments have none.
-        """
-        for at, log in self.logs.items():
-            counts = {segment.base_offset: len(segment.txn_index) for segment in log.segments}
-            self._aborted[at] = {base_offset: count for base_offset, count in counts.items() if count}
-        path = self.path / checkpoints.ABORTED
-        if any(self._aborted.values()) or path.exists():
-            checkpoints.write_aborted(path, self._aborted)
-
     def _are_all_checked(self) -> bool:
         """Whether no log is unrecovered, for example because the start failed."""
         return not self._failed and (self.was_clean or all(at in self.logs for at, _ in self.partitions()))
@@ -418,16 +300,3 @@ class DataDir:
             owner = checkpoints.read_topic_id(folder)
         if topic_id is not None and owner not in (None, topic_id):
             raise DataDirError(f"{folder} belongs to a topic with id {owner}, not to {topic_id}")
-
-    def _read_checkpoint(
-        self, name: str, read: Callable[[Path], dict[TopicPartition, Noted]]
-    ) -> dict[TopicPartition, Noted]:
-        try:
-            return read(self.path / name)
-        except checkpoints.BadCheckpoint as bad:
-            _logger.warning("%s; recovering from the logs", bad)
-            self.was_clean = False
-            path = self.path / name
-            if path.is_dir():
-                path.rename(path.with_name(name + CORRUPT))
-            return {}

@@ -28,6 +28,8 @@ class OpenFiles:
         self.limit = limit if allowed == resource.RLIM_INFINITY else max(min(limit, allowed // 2), 1)
         self._fds: dict[Path, int] = {}
         self.buffers = ReadBuffers()
+        self.on_refused_write: Callable[[OSError], None] = lambda _: None
+        """Called with the error of each failed append to one of these files."""
 
     def get(self, path: Path) -> int:
         """A descriptor for reading this file. Valid until the next call."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.rules import DELETE, DELETED, ORIGIN, appended_deletes, check_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from ottla.spark.pipelines.avro import AvroDecoder
 from ottla.spark.pipelines.avro_schema import avro_ddl

@@ -29,7 +29,7 @@ class CsvFormat(SourceFormat, frozen=True, kw_only=True, tag="csv"):
         return csv_schema(values, self.options, sample)
 
     def parsed(self, value: Column, schema: str) -> Column:
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+        from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
         from ottla.spark.pipelines.formats.parser import text_options, with_corrupt
 

@@ -29,7 +29,7 @@ class JsonFormat(RegisteredFormat, frozen=True, kw_only=True, tag="json"):
         return json_schema(values, sample)
 
     def parsed(self, value: Column, schema: str) -> Column:
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+        from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
         from ottla.spark.pipelines.formats.parser import text_options, with_corrupt
 
@@ -43,6 +43,10 @@ class JsonFormat(RegisteredFormat, frozen=True, kw_only=True, tag="json"):
         return FramedFault(JsonFault(self.ddl(schema))) if self.registry else JsonFault(schema)
 
     def parser(self, source: Source) -> Parser:
+        if self.registry and self.new_fields == "follow":
+            from ottla.spark.pipelines.formats.registered_json import FollowingJsonParser
+
+            return FollowingJsonParser(source, self)
         from ottla.spark.pipelines.formats.parser import TextParser
 
         return TextParser(source)

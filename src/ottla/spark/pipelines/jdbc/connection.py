@@ -39,7 +39,7 @@ class JdbcConnection:
                     'and its class with options = { driver = "…" } if Spark does not know it'
                 ) from None
             raise
-        self._connection: Any = self._said(lambda: factory.apply(-1))
+        self._connection: Any = self._called(lambda: factory.apply(-1))
 
     def __enter__(self) -> Self:
         return self
@@ -57,13 +57,13 @@ class JdbcConnection:
 
     def commit(self) -> None:
         if not self._connection.getAutoCommit():
-            self._said(self._connection.commit)
+            self._called(self._connection.commit)
             self._connection.setAutoCommit(True)
 
     def execute(self, statement: str) -> None:
         made = self._connection.createStatement()
         try:
-            self._said(lambda: made.execute(statement))
+            self._called(lambda: made.execute(statement))
         finally:
             made.close()
 
@@ -71,7 +71,7 @@ class JdbcConnection:
         """The first value of the first row."""
         made = self._connection.createStatement()
         try:
-            rows = self._said(lambda: made.executeQuery(query))
+            rows = self._called(lambda: made.executeQuery(query))
             return int(rows.getLong(1)) if rows.next() else None
         finally:
             made.close()
@@ -87,7 +87,7 @@ class JdbcConnection:
     def columns(self, table: str) -> list[DatabaseColumn]:
         made = self._connection.createStatement()
         try:
-            about = self._said(lambda: made.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0")).getMetaData()  # noqa: S608 - the user's own name
+            about = self._called(lambda: made.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0")).getMetaData()  # noqa: S608
             return [
                 DatabaseColumn(about.getColumnName(at), about.getColumnType(at), about.getPrecision(at))
                 for at in range(1, about.getColumnCount() + 1)
@@ -110,7 +110,7 @@ class JdbcConnection:
         """The database's name for a Spark type."""
         kind = self._jvm.org.apache.spark.sql.types.DataType.fromDDL(spark_type)
         utils = self._jvm.org.apache.spark.sql.execution.datasources.jdbc.JdbcUtils
-        return str(self._said(lambda: utils.getJdbcType(kind, self._dialect)).databaseTypeDefinition())
+        return str(self._called(lambda: utils.getJdbcType(kind, self._dialect)).databaseTypeDefinition())
 
     def add_column(self, table: str, column: str, kind: str) -> None:
         self.execute(str(self._dialect.getAddColumnQuery(table, column, kind)))
@@ -122,7 +122,7 @@ class JdbcConnection:
         options = self._jvm.PythonUtils.toScalaMap(given)
         return self._jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(options)
 
-    def _said(self, call: Callable[[], JavaObject]) -> JavaObject:
+    def _called(self, call: Callable[[], JavaObject]) -> JavaObject:
         """Run a call, and raise the database's message on an error."""
         from py4j.protocol import Py4JJavaError
 

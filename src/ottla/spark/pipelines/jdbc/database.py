@@ -10,7 +10,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from ottla.columns.abilities import ANY, JSON
 from ottla.columns.evolution import AddColumn, TableColumns

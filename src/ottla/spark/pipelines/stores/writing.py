@@ -31,7 +31,7 @@ _FILE_BYTES: Final = 1 << 30
 
 def write_rows(frame: DataFrame, files: Files, batch: BatchId, staging: Staging) -> list[StagedFile]:
     """File names are unique to the attempt of a task; the files of failed attempts are orphans."""
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
     columns = columns_of(frame.schema.jsonValue())
     stored = Struct(tuple(field for field in columns.fields if field.name not in staging.partition_by))

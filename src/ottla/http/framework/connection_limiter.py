@@ -24,7 +24,7 @@ class Arrival(NamedTuple, Generic[C]):
     """The idle connection that is replaced."""
 
 
-class Crowd(Generic[C]):
+class ConnectionLimiter(Generic[C]):
     def __init__(self, most: int, most_per_address: int, reserve: int) -> None:
         self._most = most
         self._most_per_address = most_per_address

@@ -1,0 +1,1 @@
+"""`ottla lake`: topics as Iceberg tables."""

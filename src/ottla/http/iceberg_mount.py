@@ -1,0 +1,33 @@
+"""The Iceberg REST catalog below `/iceberg`, imported with the first request to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from ottla.http.framework.endpoints import Door
+
+ICEBERG_PREFIX: Final = "/iceberg"
+
+
+def is_iceberg(path: str) -> bool:
+    return path == ICEBERG_PREFIX or path.startswith(ICEBERG_PREFIX + "/")
+
+
+def with_iceberg(door: Door, others: ASGIApp) -> ASGIApp:
+    catalog: ASGIApp | None = None
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal catalog
+        if not is_iceberg(scope["path"]):
+            await others(scope, receive, send)
+            return
+        if catalog is None:
+            from ottla.http.iceberg.app import IcebergCatalog
+
+            catalog = IcebergCatalog(door)
+        await catalog(scope, receive, send)
+
+    return app

@@ -1,0 +1,75 @@
+"""Expiry of old snapshots, in the commits of the writer: every commit reads, copies and writes the list of all."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table, Transaction
+    from pyiceberg.table.snapshots import Snapshot
+
+_log: Final = logging.getLogger(__name__)
+_SLACK: Final = 10
+"""Expire at least this number at once: finding their files takes a few requests."""
+
+
+@dataclass(slots=True)
+class Expired:
+    """Snapshots that a commit removes; their files are removed after it."""
+
+    snapshots: list[Snapshot] = field(default_factory=list)
+    replacing: list[Snapshot] = field(default_factory=list)
+    """Later snapshots that took out data files which only expired ones have."""
+
+    def remove_files(self, table: Table) -> None:
+        """What is left behind by a crash in between takes space, and does no harm."""
+        if not self.snapshots:
+            return
+        try:
+            for path in _unused_files(table, self):
+                table.io.delete(path)
+        except Exception as failed:  # noqa: BLE001 - each file system has other error classes
+            _log.warning("%s: could not remove files of expired snapshots: %s", ".".join(table.name()), failed)
+
+
+def expire(table: Table, change: Transaction, keep: int) -> Expired:
+    """Let a transaction forget the oldest snapshots, if there are too many."""
+    from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+    about = table.metadata
+    if len(about.snapshots) < keep + _SLACK:
+        return Expired()
+    named = {ref.snapshot_id for ref in about.refs.values()}
+    by_age = sorted(about.snapshots, key=lambda each: each.sequence_number or 0)
+    old = [each for each in by_age[: len(by_age) - keep + 1] if each.snapshot_id not in named]
+    if not old:
+        return Expired()
+    ids = {each.snapshot_id for each in old}
+    ExpireSnapshots(change).by_ids(list(ids)).commit()
+    replacing = [
+        each
+        for each in about.snapshots
+        if each.parent_snapshot_id in ids and each.summary is not None and each.summary.operation.value != "append"
+    ]
+    return Expired(old, replacing)
+
+
+def _unused_files(table: Table, expired: Expired) -> set[str]:
+    """Manifest lists, manifests and data files that no snapshot of the table has any more."""
+    from pyiceberg.manifest import ManifestEntryStatus
+
+    kept: set[str] = set()
+    for snapshot in table.metadata.snapshots:
+        kept |= {each.manifest_path for each in snapshot.manifests(table.io)}
+    unused: set[str] = set()
+    for snapshot in expired.replacing:
+        for manifest in snapshot.manifests(table.io):
+            if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.deleted_files_count:
+                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+                unused |= {each.data_file.file_path for each in entries if each.status == ManifestEntryStatus.DELETED}
+    for snapshot in expired.snapshots:
+        unused |= {each.manifest_path for each in snapshot.manifests(table.io)} - kept
+        unused.add(snapshot.manifest_list)
+    return unused

@@ -1,0 +1,62 @@
+"""`ottla lake status`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ottla.client.blocking.background import Background
+from ottla.client.errors import ClientError
+from ottla.lake.catalogs import open_catalog
+from ottla.lake.covered import covered
+from ottla.lake.names import TOPIC, dead_letters_of
+from ottla.lake.source import TopicSource
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from ottla.client.security import Security
+    from ottla.lake.catalogs import LakeSettings
+
+
+def statuses(servers: str, security: Security | None, settings: LakeSettings) -> list[dict[str, object]]:
+    """A row for each table of the namespace, and of that of dead letters."""
+    catalog = open_catalog(settings)
+    found: list[Table] = []
+    for namespace in (settings.namespace, dead_letters_of("", settings.namespace).namespace):
+        if catalog.namespace_exists((namespace,)):
+            found += [catalog.load_table(each) for each in sorted(catalog.list_tables((namespace,)))]
+    if not found:
+        return []
+    link = Background("lake", servers, {"client_id": "ottla-lake", "security": security})
+    try:
+        return [_status(table, link, has_lag=table.name()[0] == settings.namespace) for table in found]
+    finally:
+        link.close()
+
+
+def _status(table: Table, link: Background, *, has_lag: bool) -> dict[str, object]:
+    snapshot = table.current_snapshot()
+    summary = {} if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties
+    topic = table.properties.get(TOPIC, "")
+    return {
+        "table": ".".join(table.name()),
+        "topic": topic,
+        "rows": int(summary.get("total-records", 0)),
+        "files": int(summary.get("total-data-files", 0)),
+        "snapshots": len(table.metadata.snapshots),
+        "committed": ""
+        if snapshot is None
+        else f"{datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%SZ}",
+        "lag": _lag(link, topic, table) if has_lag else "",
+    }
+
+
+def _lag(link: Background, topic: str, table: Table) -> object:
+    """Offsets of the topic that the table does not cover yet."""
+    covered_offsets = covered(table).partitions
+    try:
+        ends = TopicSource(link, topic).ends()
+    except ClientError:
+        return "?"
+    return sum(max(0, end - covered_offsets.get(partition, 0)) for partition, end in ends.items())
