@@ -11,8 +11,11 @@ GROUPS := build check test demo interop bench fuzz audit
 SOURCES := pyproject.toml setup.py $(LOCK) $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p* src/ottla/storage/*.px* src/ottla/broker/fast_path/*.px* src/ottla/spark/registry/*.pyx)
 LONG_PIPELINE_TESTS := $(addprefix tests/spark/pipelines/,test_a_day.py test_faults.py test_merging_kills.py test_object_stores.py test_schedulers.py)
 
+# Times in built archives: the date of the last commit.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
+
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit check interop bench cluster-test pipeline-test simulate soak fuzz lock audit sbom clean
+.PHONY: help run demo test unit check interop bench cluster-test pipeline-test simulate soak fuzz lock audit sbom sdist wheel try-wheel clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,8 +76,23 @@ sbom: $(VENV)/audit  ## Write build/sbom.json: a CycloneDX bill of materials of 
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
 	  --output-file build/sbom.json build/sbom-venv
 
+sdist: $(VENV)/release  ## Build the source distribution in dist/; the same commit gives the same bytes
+	rm -rf build/sdist dist/*.tar.gz && mkdir -p build/sdist dist
+	$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("build/sdist")' > build/sdist/log 2>&1 || { cat build/sdist/log; exit 1; }
+	$(BIN)/python tools/normalize_sdist.py build/sdist/*.tar.gz dist
+	$(BIN)/twine check --strict dist/*.tar.gz
+
+# From the source distribution, which so must be complete. Without debug information, which has the paths of this machine.
+wheel: sdist  ## Build a wheel for this Python and platform in dist/; cibuildwheel builds all (RELEASING.md)
+	rm -rf build/wheel && mkdir -p build/wheel && tar -xf dist/*.tar.gz -C build/wheel --strip-components 1
+	cd build/wheel && CFLAGS="-g0" ../../$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir ../../dist .
+	$(BIN)/twine check --strict dist/*.whl
+
+try-wheel: wheel  ## Install the wheel in a fresh environment without a compiler and send a first message
+	$(BIN)/python tools/try_wheel.py dist/*.whl
+
 clean:  ## Remove everything the targets created
-	rm -rf $(VENV) build .interop src/*.egg-info src/ottla/*/*.so src/ottla/*/*/*.so
+	rm -rf $(VENV) build dist .interop src/*.egg-info src/ottla/*/*.so src/ottla/*/*/*.so
 
 $(VENV)/pip:
 	$(PYTHON) -m venv $(VENV)
@@ -83,6 +101,10 @@ $(VENV)/pip:
 
 $(VENV)/uv: $(VENV)/pip
 	$(BIN)/python -m pip install -q --group lock
+	@touch $@
+
+$(VENV)/release: $(VENV)/installed
+	$(BIN)/python -m pip install -q --group release
 	@touch $@
 
 $(VENV)/dependencies: $(VENV)/pip pyproject.toml

@@ -35,6 +35,7 @@ BENCHES = [
     "against_release",
     "spark",
     "spark_growth",
+    "tables",
     "security",
     "acls",
     "cluster",

@@ -9,6 +9,7 @@ import pytest
 
 from interop import foreign_clients
 from interop.confluent_java import with_confluent
+from interop.iceberg_readers import iceberg_jars, python_readers
 from interop.kafka_artifacts import KafkaArtifacts, ToolMissingError, kafka_artifacts
 from interop.kafka_broker import KafkaBroker
 from interop.kafka_clients import Admin, Contents, consume_all
@@ -144,3 +145,15 @@ def kafka_killed(
         contents = consume_all(broker.bootstrap, Admin(broker.bootstrap).partitions())
         broker.kill()
     return KafkaFolder(broker.log_dir, contents)
+
+
+@pytest.fixture(scope="session")
+def iceberg() -> Path:
+    """The folder of Iceberg's Java library."""
+    return _needed(iceberg_jars)
+
+
+@pytest.fixture(scope="session")
+def iceberg_packages() -> Path:
+    """The folder of DuckDB and Polars."""
+    return _needed(python_readers)

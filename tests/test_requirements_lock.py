@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-NOT_LOCKED = {"lock"}  # uv, which writes the lock
+NOT_LOCKED = {"lock", "release"}  # uv, which writes the lock; twine
 
 
 def wanted() -> Iterator[Requirement]:

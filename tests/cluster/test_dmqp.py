@@ -16,7 +16,9 @@ from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.dmqp import Client, DmqpError
 from ottla.dmqp.frame import Status
+from ottla.dmqp.sequences import header_of
 from ottla.dmqp.shard_log import Cursor
+from ottla.records.encode import BatchBuilder
 
 from .brokers import settings, until
 
@@ -99,11 +101,12 @@ def _is_refused(port: int) -> bool:
 
 def test_a_push_is_acknowledged_after_replication_to_the_isr(nodes: list[DmqpBroker]) -> None:
     shards = expose(nodes, "copied", [1, 2], [3, 2])
-    for index, shard in enumerate(shards):
+    for index, (shard, leader) in enumerate(zip(shards, (nodes[0], nodes[2]), strict=True)):
+        before = leader.broker.topics.partition("copied", index).log.next_offset
         with RawShard(int(str(shard["port"]))) as connection:
             assert connection.push(b"v").status == Status.OK
         copy = nodes[1].broker.topics.partition("copied", index)
-        assert copy.log.next_offset == 1
+        assert copy.log.next_offset == before + 1
 
 
 def test_shards_move_with_their_leader_and_nothing_is_delivered_twice(nodes: list[DmqpBroker]) -> None:
@@ -165,6 +168,31 @@ def test_a_late_commit_of_a_former_leader_does_not_rewind_the_cursor(
 
     with Admin(nodes[1].servers) as admin:
         assert admin.group_offsets("__dmqp.late")[TopicPartition("late", 0)].offset == 3
+
+
+def test_a_push_of_a_former_server_is_refused_by_the_leader_of_the_shard(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expose(nodes, "fenced", [1, 3], [2, 3])
+    with Client(nodes[0].bootstrap) as client:
+        assert [client.push("fenced", b"v") for _ in range(2)] == [0, 1]
+    log = nodes[0].door._topics["fenced"]._logs[1]
+    # As if it had not noticed that its session has ended.
+    monkeypatch.setattr(log, "_check_in_charge", lambda: None)
+    with Admin(nodes[2].servers) as admin:
+        admin.reassign_partitions({TopicPartition("fenced", 0): [3]})
+        until(lambda: admin.describe_topic("fenced").partitions[0].leader == 3)
+    until(lambda: "fenced" in nodes[2].door._topics)
+    late = BatchBuilder()
+    late.append(0, None, b"late", header_of(2))
+
+    with pytest.raises(ApiError) as refused:
+        nodes[0].run(log.append(late))
+    assert refused.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+    until(lambda: nodes[2].client.get("/v1/dmqp/fenced").json().get("shards"))
+    with Client(nodes[2].bootstrap) as client:
+        assert [client.push("fenced", b"v") for _ in range(2)] == [2, 3]
 
 
 def test_after_a_leadership_gap_a_topic_is_served_from_its_committed_cursor(

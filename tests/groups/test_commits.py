@@ -270,6 +270,35 @@ def test_a_cursor_is_fenced_while_the_next_leaders_commit_is_pending() -> None:
     assert commit(office, committing((0, 3), group_id=group, leader_epoch=6)) == [ErrorCode.FENCED_LEADER_EPOCH]
 
 
+def test_the_first_commit_of_a_cursor_in_an_epoch_fences_the_previous_owner_and_keeps_its_last_commit() -> None:
+    office, group = Office(), f"{CURSOR_PREFIX}jobs"
+    commit(office, committing((0, 5), group_id=group, leader_epoch=6))
+    # The next owner has read 5; meanwhile the previous one pops another message.
+    commit(office, committing((0, 6), group_id=group, leader_epoch=6))
+
+    assert commit(office, committing((0, 5), group_id=group, leader_epoch=7)) == [ErrorCode.NONE]
+
+    kept = office.groups.offsets.get(group, READ)
+    assert kept is not None
+    assert (kept.offset, kept.leader_epoch) == (6, 7)
+    assert commit(office, committing((0, 7), group_id=group, leader_epoch=6)) == [ErrorCode.FENCED_LEADER_EPOCH]
+    commit(office, committing((0, 8), group_id=group, leader_epoch=7))
+    assert office.groups.offsets.all(group)[READ].offset == 8
+
+
+def test_a_cursor_set_by_an_operator_is_kept_by_the_next_owner_and_moved_by_the_current_one() -> None:
+    office, group = Office(), f"{CURSOR_PREFIX}jobs"
+    commit(office, committing((0, 5), group_id=group, leader_epoch=6))
+    commit(office, committing((0, 1), group_id=group))
+
+    commit(office, committing((0, 2), group_id=group, leader_epoch=6))
+    assert office.groups.offsets.all(group)[READ].offset == 2
+
+    commit(office, committing((0, 1), group_id=group))
+    commit(office, committing((0, 5), group_id=group, leader_epoch=7))
+    assert office.groups.offsets.all(group)[READ].offset == 1
+
+
 def test_offsets_of_other_groups_are_not_fenced_by_leader_epochs() -> None:
     office = Office()
     assert commit(office, committing((0, 5), leader_epoch=7)) == [ErrorCode.NONE]

@@ -78,3 +78,11 @@ def test_invalid_partitioning_is_rejected(text: str, said: str) -> None:
 def test_settings_that_do_not_belong_together_are_rejected(settings: ValueSettings, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         settings.check()
+
+
+def test_how_values_are_decoded_is_kept_without_the_password_of_the_registry() -> None:
+    settings = ValueSettings(format="registry", registry="https://ann:secret@registry:8081/api", subject="orders")
+
+    assert "secret" not in settings.text()
+    assert ValueSettings.parse(settings.text()) == replace(settings, registry="https://registry:8081/api")
+    assert ValueSettings.parse(ValueSettings().text()) == ValueSettings()

@@ -10,13 +10,19 @@ from tests.rest.lake_tables import catalog_of, table_of
 
 import ottla.spark
 from ottla import Admin
+from ottla.client.blocking.background import Background
 from ottla.core.errors import OttlaError
+from ottla.lake.catalogs import LakeSettings, open_catalog
+from ottla.lake.values import ValueSettings
+from ottla.lake.writer import TopicSettings, TopicWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from ottla.lake.writer import Done
 
     from .conftest import Cluster
 
@@ -74,6 +80,38 @@ def test_a_batch_has_the_rows_of_the_table_and_the_records_after_it(
     last = frame.where("_partition = 0 AND _offset = 4").collect()
     assert [bytes(row._key) for row in last] == [b"4"]
     assert values(read(topic)) == [*range(10), *range(100, 110)]
+
+
+def lake_round(cluster: Cluster, topic: str, settings: ValueSettings) -> Done:
+    """Append what the table lacks, as `ottla lake run --once` does."""
+    lake = LakeSettings(folder=cluster.folder / "lake")
+    link = Background("test", cluster.servers, {})
+    writer = TopicWriter(link, open_catalog(lake), TopicSettings(topic=topic, namespace="topics", values=settings))
+    try:
+        return writer.round()
+    finally:
+        writer.close()
+        link.close()
+
+
+def test_the_tail_is_decoded_as_the_table_is(cluster: Cluster, read: Callable[..., DataFrame]) -> None:
+    topic = cluster.topic()
+    settings = ValueSettings(format="json", columns="id bigint, tags array<string>, at timestamp")
+    cluster.write(topic, [b'{"id": 1, "tags": ["a"], "at": "2026-01-02T03:04:05Z"}', b"not JSON"], partition=0)
+    assert lake_round(cluster, topic, settings).dead_letters == 1
+    before = read(topic).collect()
+    cluster.write(topic, [b'{"id": 2}', b"neither", b'{"id": 3, "tags": ["b", "c"]}'], partition=0)
+
+    frame = read(topic)
+    both = frame.orderBy("_offset").collect()
+    lake_round(cluster, topic, settings)
+    after = read(topic)
+
+    assert [(row._offset, row.id, row.tags) for row in both] == [(0, 1, ["a"]), (2, 2, None), (4, 3, ["b", "c"])]
+    assert both[:1] == before
+    # The records that were the tail are the same rows once the table has them.
+    assert after.orderBy("_offset").collect() == both
+    assert after.schema.names == frame.schema.names
 
 
 def test_history_is_read_by_the_vectorised_parquet_reader(cluster: Cluster, read: Callable[..., DataFrame]) -> None:

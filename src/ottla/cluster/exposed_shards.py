@@ -2,6 +2,7 @@
 
 /dmqp/topics/NAME                              the exposed topic and the node that serves it, as JSON
 /dmqp/topics/NAME/serving                      ephemeral: the id of the node that serves the shards
+/dmqp/topics/NAME/producer                     the producer id and epoch of the serving node's pushes
 /dmqp/topics/NAME/sequence_id                  the next sequence id when the shards were last bound
 /dmqp/topics/NAME/consumers/CONSUMER           ephemeral, of the serving node
 /dmqp/topics/NAME/shards/N/leader/HOST:PORT    ephemeral
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _ROOT: Final = "/dmqp"
 EXPOSED: Final = f"{_ROOT}/topics"
+_CLAIM_TRIES: Final = 3
 
 
 def prepare(store: Store) -> None:
@@ -65,19 +67,30 @@ class ExposedShards:
         """Try to become the node that serves the shards. Returns False while another node still serves them."""
         path = _serving(topic)
         mine = str(node_id).encode()
-        while not _try(self._store, Create(path, mine, is_ephemeral=True)):
+        for _ in range(_CLAIM_TRIES):
+            if _try(self._store, Create(path, mine, is_ephemeral=True)):
+                return True
             holder = _read(self._store, path)
             if holder is not None and holder.data != mine:
                 return False
             # The node belongs to an earlier session of this node, or is already deleted.
             _try(self._store, Delete(path))
-        return True
+        return False  # the topic is no longer exposed, or changes hands
 
     def release(self, topic: str, node_id: int) -> None:
         """Release the claim: no operation of this node on the shards is in progress any more."""
         holder = _read(self._store, _serving(topic))
         if holder is not None and holder.data == str(node_id).encode():
             _try(self._store, Delete(_serving(topic)))
+
+    def producer(self, topic: str) -> Node | None:
+        """The producer id and epoch of the last serving node's pushes."""
+        return _read(self._store, _producer(topic))
+
+    def put_producer(self, topic: str, data: bytes, version: int) -> bool:
+        """Store the producer; returns False if it was changed since `version`, where -1 means that there was none."""
+        path = _producer(topic)
+        return _try(self._store, Create(path, data) if version < 0 else Put(path, data, version))
 
     def announce(self, topic: str, before: Sequence[str], endpoints: Sequence[str], sequence: int) -> None:
         """Move each shard to its new endpoint."""
@@ -109,7 +122,9 @@ class ExposedShards:
         for shard, _ in enumerate(endpoints):
             folder = f"{base}/shards/{shard}"
             self._delete((f"{folder}/leader", f"{folder}/replicas", folder))
-        self._delete((f"{base}/shards", f"{base}/consumers", f"{base}/sequence_id", _serving(topic), base))
+        self._delete(
+            (f"{base}/shards", f"{base}/consumers", f"{base}/sequence_id", _producer(topic), _serving(topic), base)
+        )
         self._mirror.refresh([base], self._store.timeout_s)
 
     def _delete(self, paths: Iterable[str]) -> None:
@@ -119,6 +134,10 @@ class ExposedShards:
 
 def _serving(topic: str) -> str:
     return f"{EXPOSED}/{topic}/serving"
+
+
+def _producer(topic: str) -> str:
+    return f"{EXPOSED}/{topic}/producer"
 
 
 def _endpoint_paths(base: str, endpoints: Sequence[str]) -> list[str]:

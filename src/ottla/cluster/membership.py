@@ -42,15 +42,19 @@ def wait_for_number(store: Store, broker: BrokerInfo, patience_s: float) -> Node
 
 def register(store: Store, mirror: Mirror, broker: BrokerInfo, patience_s: float) -> None:
     """Register; raises ConfigError if another node has this id."""
-    path = broker_path(broker.id)
+    path, data = broker_path(broker.id), broker_data(broker)
     while True:
         known = wait_for_number(store, broker, patience_s)
-        if known is not None and known.owner == store.session_id:
-            break
         try:
+            if known is not None and known.owner == store.session_id:
+                # From an attempt whose response was lost. Its start number may be outdated: leaders compare the number
+                # with the catalog's before they add this node to an ISR.
+                if known.data != data:
+                    store.commit([Put(path, data, known.version)])
+                break
             if known is not None:
                 store.commit([Delete(path, known.version)])
-            store.commit([Create(path, broker_data(broker), is_ephemeral=True)])
+            store.commit([Create(path, data, is_ephemeral=True)])
             break
         except Conflict:
             continue

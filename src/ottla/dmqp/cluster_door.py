@@ -2,8 +2,8 @@
 
 All shards of a topic are served by the leader of its first partition, since they share one counter. When the leader
 changes, they are bound and published again, once the previous node has answered all received requests: until then it
-holds a claim in ZooKeeper, which ends with its session. Pushes and pops of partitions led by other nodes are sent
-there.
+holds a claim in ZooKeeper, which ends with its session. A node that has not noticed the end of its session is fenced
+(see `fencing`). Pushes and pops of partitions led by other nodes are sent there.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.core.errors import ApiError, InvalidRequest, RequestTimedOut, UnknownTopicOrPartition
+from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, RequestTimedOut, UnknownTopicOrPartition
 from ottla.core.security import ANONYMOUS
 from ottla.dmqp.door import DmqpDoor
 from ottla.dmqp.exposures import Exposure
+from ottla.dmqp.fencing import PushFence
 from ottla.dmqp.preparing import prepare
 from ottla.dmqp.served_topic import ANY_HOST, ServedTopic
 from ottla.dmqp.shared import Shared, read_shared
@@ -177,7 +178,8 @@ class ClusterDoor(DmqpDoor):
                 try:
                     await self._settle()
                 except (ApiError, OSError) as refused:
-                    _logger.warning("could not serve all topics exposed over DMQP yet: %s", refused)
+                    why = str(refused) or getattr(refused, "code", ErrorCode.UNKNOWN_SERVER_ERROR).name
+                    _logger.warning("could not serve all topics exposed over DMQP yet: %s", why)
                     asyncio.get_running_loop().call_later(_AGAIN_S, self._changed.set)
 
     async def _settle(self) -> None:
@@ -217,7 +219,8 @@ class ClusterDoor(DmqpDoor):
         ports, serving_key = list(shared.ports), self._serving_key(shared, state)
         exposure = Exposure(topic=name, topic_id=shared.topic_id, ports=ports, principal=shared.principal)
         await self._claim(name)
-        await self._open(ServedTopic(exposure, self._config), takes_other_ports=True)
+        fence = PushFence(self._broker, self._cluster, self._shards, name, lambda: self._serve_again(name))
+        await self._open(ServedTopic(exposure, self._config, fence), takes_other_ports=True)
         self._serving_keys[name] = serving_key
         served = self._topics[name]
         endpoints = [f"{self._host}:{port}" for port in served.ports]
@@ -228,6 +231,10 @@ class ClusterDoor(DmqpDoor):
         )
         await self._put(name, mine)
         _logger.info("serving topic %s over DMQP at %s", name, ", ".join(endpoints))
+
+    def _serve_again(self, name: str) -> None:
+        self._serving_keys[name] = None
+        self._changed.set()
 
     async def _claim(self, name: str) -> None:
         """Claim the topic. The previous node may not know yet that it no longer serves it: wait for its last push and

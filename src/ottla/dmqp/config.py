@@ -11,26 +11,26 @@ _AT_LEAST_ONE: Final = ("timeout_ms", "max_connections", "max_held_bytes", "leas
 
 class DmqpConfig(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
-    """The address that exposed shards listen on. Anything but a loopback address lets other machines in."""
+    """The address that shards listen on. Anything but a loopback address allows connections from other machines."""
     advertised_host: str = ""
-    """The host that clients connect to. By default the address of the shard, or the one that the client used."""
+    """The advertised host of shards; by default the address of the shard, or the one that the client used."""
     timeout_ms: int = 30_000
-    """Close a connection on which nothing, or too little, has come or gone for this long."""
+    """Close a connection that has been idle, or stalled in a request or reply, for this long."""
     max_connections: int = 1000
-    """How many clients may be connected to all shards at once."""
+    """Maximum number of connections to all shards."""
     max_held_bytes: int = 256 * 1024 * 1024
-    """How much may be held in memory of requests and of unread replies, for all clients together."""
+    """Memory limit for requests and unread replies, for all clients together."""
     lease_ms: int = 10_000
-    """How long a consumer keeps its shards without asking for messages."""
+    """How long a consumer keeps its shards without requesting messages."""
     cert_file: str = ""
-    """Serve TLS, with this certificate, in PEM."""
+    """The certificate of the shards, in PEM; enables TLS."""
     key_file: str = ""
     """The key of cert_file, if it is not in the same file."""
     client_ca_file: str = ""
-    """Let in only clients that show a certificate of this authority, in PEM."""
+    """CA certificates, in PEM; clients must present a certificate of one of them."""
 
     authorize_clients: bool = False
-    """Whether a client may push and pop only what the ACLs allow the user whom its certificate names."""
+    """Whether to enforce ACLs: the user is the one named in the client certificate."""
 
     def __post_init__(self) -> None:
         if self.authorize_clients and not self.client_ca_file:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.exposures import Exposure
+    from ottla.dmqp.fencing import PushFence
     from ottla.dmqp.service import DoorService
 
 _logger: Final = logging.getLogger(__name__)
@@ -28,8 +29,10 @@ ANY_HOST: Final = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not listened
 
 
 class ServedTopic:
-    def __init__(self, exposure: Exposure, config: DmqpConfig) -> None:
+    def __init__(self, exposure: Exposure, config: DmqpConfig, fence: PushFence | None = None) -> None:
+        """`fence`: in a cluster, where other nodes may have served the topic before."""
         self.exposure = exposure
+        self._fence = fence
         self.leases = Leases(config.lease_ms)
         self._config = config
         self._counter = Counter()
@@ -51,6 +54,12 @@ class ServedTopic:
         self._logs = [ShardLog(broker, topic, one.at.partition, principal) for one in partitions]
         for log in self._logs:
             await log.settle()
+        if self._fence is not None:
+            producer = await self._fence.take_over([log.shard for log in self._logs])
+            for log in self._logs:
+                log.push_as(producer, self._fence)
+                # Once more: only now can no push of another node change the end.
+                await log.settle()
         await self._restore_counter()
         try:
             for log in self._logs:

@@ -207,11 +207,12 @@ class _PushBatch:
             return
         end = self._log.log_end
         try:
-            await self._log.append(builder.build())
+            await self._log.append(builder)
         except ApiError as refused:
             _logger.error("%s-%d: DMQP push failed: %s", self._log.topic, self._log.shard, refused)
             # After a timeout or a failed sync, the records may be in the log: then their numbers are used.
             if refused.code in _NOT_APPENDED or (end is not None and end == self._log.log_end):
+                self._log.not_appended()
                 self._counter.give_back(slots[0].sequence, len(slots))
             is_too_large = refused.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
             for slot in slots:

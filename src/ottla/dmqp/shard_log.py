@@ -9,7 +9,14 @@ from ottla.broker.interfaces.in_process_requests import LocalClient, raise_refus
 from ottla.broker.interfaces.partition_facts import Bounds, bounds, log_end
 from ottla.broker.interfaces.protocol_servers import GROUP_PREFIX
 from ottla.broker.roles import NO_EPOCH
-from ottla.core.errors import ErrorCode, LeaderNotAvailable, NotLeaderOrFollower, RequestTimedOut
+from ottla.core.errors import (
+    ApiError,
+    ErrorCode,
+    LeaderNotAvailable,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+)
 from ottla.dmqp.left_behind import LeftBehind, parse
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.interfaces.fetched import Piece
+    from ottla.dmqp.fencing import Producer, PushFence
+    from ottla.records.encode import BatchBuilder
 
 _CLIENT_ID: Final = "dmqp"
 _PRODUCE_BY_NAME: Final = 12
@@ -32,6 +41,8 @@ _FETCH_OFFSETS_BY_NAME: Final = 9
 _ALL: Final = -1
 _TIMEOUT_MS: Final = 30_000
 _READ_BYTES: Final = 128 * 1024
+_SEQUENCE_MASK: Final = 0x7FFFFFFF
+_NO_PRODUCER: Final = -1, -1
 
 
 class Cursor(NamedTuple):
@@ -52,6 +63,12 @@ class ShardLog:
         _, self.epoch = broker.topics.partition(topic, 0).leader
         """The leader epoch of the first partition in which this broker serves the topic's shards."""
         self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0), principal)
+        self._fence: PushFence | None = None
+        self._producer = _NO_PRODUCER
+        self._next_push = 0
+        """The producer's sequence number of the next record; unrelated to sequence ids."""
+        self._is_in_doubt = False
+        """Whether the outcome of a push is unknown, so that the next sequence number is, too."""
 
     async def settle(self) -> None:
         """Check the log before this broker serves the shard.
@@ -112,11 +129,48 @@ class ShardLog:
     def now_ms(self) -> int:
         return self._broker.clock.now_ms()
 
-    async def append(self, batch: bytearray) -> None:
+    def push_as(self, producer: Producer, fence: PushFence) -> None:
+        """Mark appended records as this producer's, which `fence` has made the only one."""
+        self._producer, self._fence = producer, fence
+        self._next_push = 0
+        self._is_in_doubt = False
+
+    async def append(self, builder: BatchBuilder) -> None:
         """Append records; when this returns, the full ISR has them, and they are durable according to the topic's flush
         policy.
         """
+        if self._is_in_doubt:
+            await self._renew()
         self._check_in_charge()
+        count, self._is_in_doubt = builder.count, self._fence is not None
+        await self._produce(self._built(builder))
+        self._next_push = (self._next_push + count) & _SEQUENCE_MASK
+        self._is_in_doubt = False
+        try:
+            self._check_in_charge()
+        except NotLeaderOrFollower as lost:
+            # Another broker may have assigned the same sequence ids by then, and the records may be in the log.
+            raise RequestTimedOut(str(lost)) from lost
+
+    def not_appended(self) -> None:
+        """The records of the last, failed append are not in the log."""
+        self._is_in_doubt = False
+
+    async def _renew(self) -> None:
+        fence = self._fence
+        assert fence is not None  # noqa: S101 - for mypy: without one there is no doubt
+        try:
+            self.push_as(await fence.renew(self.shard), fence)
+        except ApiError as refused:
+            raise NotEnoughReplicas(f"{self.topic}-{self.shard}: the fate of a push is unknown: {refused}") from refused
+
+    def _built(self, builder: BatchBuilder) -> bytearray:
+        if self._fence is None:
+            return builder.build()
+        producer_id, epoch = self._producer
+        return builder.build(producer_id=producer_id, producer_epoch=epoch, base_sequence=self._next_push)
+
+    async def _produce(self, batch: bytearray) -> None:
         data = TopicProduceData(
             name=self.topic, partition_data=(PartitionProduceData(index=self.shard, records=memoryview(batch)),)
         )
@@ -124,11 +178,6 @@ class ShardLog:
         answer = await self._client.ask(request, _PRODUCE_BY_NAME)
         [result] = answer.responses[0].partition_responses
         raise_refusal(result.error_code, result.error_message)
-        try:
-            self._check_in_charge()
-        except NotLeaderOrFollower as lost:
-            # Another broker may have assigned the same sequence ids by then, and the records may be in the log.
-            raise RequestTimedOut(str(lost)) from lost
 
     async def read(self, offset: int, isolation_level: int = READ_COMMITTED) -> Iterator[Piece]:
         """Some records from `offset` on, decoded lazily; empty at the end."""
@@ -157,11 +206,13 @@ class ShardLog:
         return Cursor(min(part.committed_offset, self.end), sequence, left_behind.until(self.end))
 
     async def take_over(self) -> Cursor:
-        """Load the cursor and fence brokers that served the shard before."""
+        """Fence brokers that served the shard before, and load the cursor."""
         cursor = await self.cursor()
-        if self.epoch != NO_EPOCH:
-            await self.commit(cursor)
-        return cursor
+        if self.epoch == NO_EPOCH:
+            return cursor
+        # The first commit in an epoch only fences. Until it arrives, the previous broker may move the cursor.
+        await self.commit(cursor)
+        return await self.cursor()
 
     async def commit(self, cursor: Cursor) -> None:
         part = OffsetCommitRequestPartition(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.groups.actions import LimitReached, PersistOffsets
@@ -66,7 +68,8 @@ class Commits:
                 error = refusal or self._check_part(request, topic.topic_id, part)
                 error = error or self._check_cursor(request.group_id, at, part.committed_leader_epoch)
                 if error is ErrorCode.NONE:
-                    changes[at] = new_value(part, topic.topic_id, request.retention_time_ms, now_ms)
+                    value = new_value(part, topic.topic_id, request.retention_time_ms, now_ms)
+                    changes[at] = self._taken_over(request.group_id, at, value)
                 results.append(OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error))
             topics.append(
                 OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results))
@@ -179,15 +182,28 @@ class Commits:
 
     def _check_cursor(self, group_id: str, at: TopicPartition, epoch: int) -> ErrorCode:
         """Fence cursor commits by leader epoch: a previous owner of the cursor must not reset it with a late commit."""
-        if epoch < 0 or not is_cursor(group_id):
+        if epoch < 0 or not is_cursor(group_id) or epoch >= self._cursor_epoch(group_id, at):
             return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH
+
+    def _cursor_epoch(self, group_id: str, at: TopicPartition) -> int:
         known = self._table.offsets(group_id).get(at.topic, at.partition)
         # Commits that are being appended to the log count as well.
-        newest = max(-1 if known is None else known.leader_epoch, self._cursor_epochs.get((group_id, at), -1))
-        if epoch < newest:
-            return ErrorCode.FENCED_LEADER_EPOCH
+        return max(-1 if known is None else known.leader_epoch, self._cursor_epochs.get((group_id, at), -1))
+
+    def _taken_over(self, group_id: str, at: TopicPartition, value: OffsetCommitValue) -> OffsetCommitValue:
+        """The value to store. The first commit of a cursor in a leader epoch fences the previous owner, which may have
+        moved the cursor since the new owner read it: so it keeps the cursor, and the new owner reads it again.
+        """
+        epoch = value.leader_epoch
+        if epoch < 0 or not is_cursor(group_id):
+            return value
+        before = self._cursor_epoch(group_id, at)
         self._cursor_epochs[group_id, at] = epoch
-        return ErrorCode.NONE
+        known = self._table.offsets(group_id).get(at.topic, at.partition, value.topic_id)
+        if known is None or epoch <= before:
+            return value
+        return replace(known, leader_epoch=epoch, commit_timestamp=value.commit_timestamp)
 
     def _check_commit_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
         if not request.group_id:

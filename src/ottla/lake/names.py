@@ -15,6 +15,8 @@ CONTENT: Final = "ottla.content"
 """What the rows are: RECORDS or DEAD_LETTERS."""
 RECORDS: Final = "records"
 DEAD_LETTERS: Final = "dead-letters"
+VALUES: Final = "ottla.values"
+"""How values become columns, as JSON; see `ottla.lake.values`. So that others decode later records in the same way."""
 KEY: Final = "ottla.key"
 """Of a table with one row for each key: the columns of the key, as JSON."""
 

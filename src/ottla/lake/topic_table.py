@@ -16,7 +16,7 @@ from ottla.columns.arrow_types import arrow_schema
 from ottla.lake.covered import Covered, covered
 from ottla.lake.errors import CatalogUnavailable, Fenced, LakeError, TableChanged
 from ottla.lake.fencing import Verdict, judge, judge_claim
-from ottla.lake.names import CONTENT, TOPIC
+from ottla.lake.names import CONTENT, TOPIC, VALUES
 from ottla.lake.snapshots import expire
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class TableDefinition:
     content: str
     """See `names.CONTENT`."""
     schema: pa.Schema
+    values: str = ""
+    """See `names.VALUES`; empty for dead letters."""
     partition_by: tuple[PartitionField, ...] = ()
     keep_snapshots: int = 100
 
@@ -159,7 +161,7 @@ class TopicTable:
             append.append_data_file(file)
         try:
             append.commit()
-            change.set_properties({**properties, TOPIC: self._definition.topic, CONTENT: self._definition.content})
+            change.set_properties({**properties, **self._about()})
             expired = expire(table, change, self._definition.keep_snapshots)
             # Not by the transaction's own commit: that repeats a refused append on the new head.
             requirements = (*change._requirements, AssertTableUUID(uuid=table.metadata.table_uuid))  # noqa: SLF001
@@ -205,7 +207,7 @@ class TopicTable:
 
         wanted = self._definition
         self._catalog.create_namespace_if_not_exists((name[0],))
-        properties = {**_UPKEEP, TOPIC: wanted.topic, CONTENT: wanted.content}
+        properties = {**_UPKEEP, **self._about()}
         try:
             with (
                 self._catalog.create_table_transaction(name, wanted.schema, properties=properties) as creating,
@@ -218,6 +220,10 @@ class TopicTable:
         except CommitFailedException:
             pass  # created by another writer in the meantime
         return self._catalog.load_table(name)
+
+    def _about(self) -> dict[str, str]:
+        about = {TOPIC: self._definition.topic, CONTENT: self._definition.content}
+        return about | ({VALUES: self._definition.values} if self._definition.values else {})
 
     def _check_topic(self) -> None:
         found = self._table.properties.get(TOPIC, self._definition.topic)

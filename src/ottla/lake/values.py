@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -29,6 +31,15 @@ class ValueSettings:
     """The URL of the schema registry."""
     subject: str = ""
 
+    def text(self) -> str:
+        """As the property `names.VALUES` of a table: what is set, without the password of the registry."""
+        given = {**asdict(self), "registry": _without_login(self.registry)}
+        return json.dumps({name: value for name, value in given.items() if value}, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str) -> ValueSettings:
+        return cls(**json.loads(text))
+
     def check(self) -> None:
         if self.format == "json" and not self.columns:
             raise ConfigError("JSON values need columns, for example: id bigint, name string, at timestamp")
@@ -36,6 +47,11 @@ class ValueSettings:
             raise ConfigError(f"columns are declared for JSON values only, and the format is {self.format}")
         if self.format == "registry" and not self.registry:
             raise ConfigError("values by schema ids need the URL of the schema registry")
+
+
+def _without_login(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 class ValueDecoder(Protocol):

@@ -79,6 +79,7 @@ class TopicWriter:
                 topic=settings.topic,
                 content=RECORDS,
                 schema=table_schema(self._decoder.columns),
+                values=settings.values.text(),
                 partition_by=settings.partition_by,
                 keep_snapshots=settings.keep_snapshots,
             ),

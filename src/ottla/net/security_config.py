@@ -63,7 +63,7 @@ class SecurityConfig(Struct, frozen=True, kw_only=True):
     password_denied_file: Path | None = None
     """A file of passwords that are not accepted, one per line, in any case; checked like the length."""
     password_max_age_ms: int = 0
-    """How long a password is valid after it was set, unless an earlier expiry is given; 0 for any time."""
+    """How long a password is valid after it was set, unless an earlier expiry is given; 0 for no limit."""
     oauth_jwks: str = ""
     """The JWKS for tokens: a file, or an https URL."""
     oauth_issuer: str = ""

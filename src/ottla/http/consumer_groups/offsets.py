@@ -32,14 +32,14 @@ class GivenOffset(Given, frozen=True, kw_only=True):
     topic: str
     partition: PartitionIndex
     offset: OffsetNumber
-    """The next one to read."""
+    """The next offset to read."""
 
 
 class ReadOffset(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     offset: int
-    """The next one to read."""
+    """The next offset to read."""
 
 
 async def committed_offsets(call: Call, group_id: str) -> dict[Place, int]:

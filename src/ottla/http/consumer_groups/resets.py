@@ -27,7 +27,7 @@ Distance = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 class Reset(Given, frozen=True, kw_only=True):
     to: Literal["earliest", "latest", "timestamp", "by", "offsets"]
     topics: tuple[str, ...] | None = None
-    """All partitions of these; without it, the partitions with committed offsets."""
+    """Reset all partitions of these topics; without it, the partitions with committed offsets."""
     timestamp: TimestampMs | None = None
     """With `to: timestamp`: to the first message at or after this time."""
     by: Distance | None = None

@@ -18,11 +18,11 @@ TimestampMs = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1, description="M
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a response."""
+    """The base of response bodies."""
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a request: unknown fields are errors."""
+    """The base of request bodies: unknown fields are errors."""
 
 
 class Header(Struct, frozen=True, kw_only=True):

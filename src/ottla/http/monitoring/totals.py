@@ -26,11 +26,11 @@ class Totals(Struct, frozen=True, kw_only=True):
     messages: int
     """Total written to the existing partitions (Kafka, REST, DMQP)."""
     kafka_bytes_in: int
-    """Of Kafka requests."""
+    """Bytes received in Kafka requests."""
     kafka_bytes_out: int
     kafka_requests: int
     size_bytes: int
-    """Of all logs on disk."""
+    """Size of all logs on disk."""
     connections: int
     offline_partitions: list[str]
     """Partitions offline after a disk error."""

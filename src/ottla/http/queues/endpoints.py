@@ -32,7 +32,7 @@ class QueueState(Struct, frozen=True, kw_only=True):
 
 class PushedCount(Struct, frozen=True, kw_only=True):
     id: int
-    """Their part."""
+    """The part that they were written to."""
     count: int
 
 

@@ -53,7 +53,7 @@ class Selection(Given, frozen=True, kw_only=True):
     path: str | None = None
     """Only messages with a JSON value that has this path, such as `$.user.tags[0]`."""
     equals: str | None = None
-    """With this value at the path."""
+    """Only messages with this value at the path."""
     keys: Wanted = "auto"
     """The encoding of keys."""
     values: Wanted = "auto"

@@ -69,8 +69,9 @@ class ClusterNode(Struct, frozen=True, kw_only=True):
     in_sync: int
     """The number of its replicas in the ISR."""
     total_bytes: int
-    """Free space of its disk; -1 if it does not answer."""
+    """The size of its disk; -1 if it does not answer."""
     usable_bytes: int
+    """The free space of its disk; -1 if it does not answer."""
 
 
 class LeaderlessPartition(Struct, frozen=True, kw_only=True):

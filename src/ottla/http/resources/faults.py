@@ -63,11 +63,11 @@ class NewFault(Given, frozen=True, kw_only=True):
     code: str | None = None
     """For `error`: Kafka's error name, such as NOT_LEADER_OR_FOLLOWER."""
     seconds: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
-    """Of `delay` and `throttle`."""
+    """For `delay` and `throttle`: the duration."""
     after_effect: bool | None = None
     """For `drop`: execute the request before the connection is closed."""
     times: Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)] | None = None
-    """How often; always, if omitted."""
+    """How many matching requests are affected; all if omitted."""
     api: str | None = None
     """Kafka's API name, such as Produce."""
     topic: str | None = None

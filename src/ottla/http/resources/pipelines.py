@@ -31,19 +31,19 @@ class PipelineQuery(Struct, frozen=True, kw_only=True):
     sink: str
     batch: int
     rows: int
-    """Read since the pipeline was started."""
+    """Rows read since the pipeline was started."""
     rows_per_second: float
     batch_ms: int
     lag: int
-    """Its lag."""
+    """Records that it has not read yet."""
     lag_seconds: float
-    """Since the oldest of them was first seen."""
+    """Time since the oldest unread record was first seen."""
     watermark: str
     late_rows: int
-    """Dropped since the start because they arrived after the watermark."""
+    """Rows dropped since the start because they arrived after the watermark."""
     state_rows: int
     restarts: int
-    """After failures, since the start."""
+    """Restarts after failures, since the pipeline was started."""
     dead_letters: int
     """Sent since the start; only of the dead letters of a source."""
 
@@ -53,7 +53,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     state: str
     """starting, running, stopped, finished, failed; or lost, if it should run but has not reported."""
     seen_ms: int
-    """Its last report."""
+    """The time of its last report."""
     started_ms: int
     file: str
     host: str

@@ -28,7 +28,7 @@ _USER: Final = ResourceType.USER.name
 class Role(Struct, frozen=True, kw_only=True):
     name: str
     members: list[str]
-    """Principals: users, groups that tokens name, other roles."""
+    """Principals: users, groups of tokens, or other roles."""
     rules: list[Acl]
 
 

@@ -49,7 +49,7 @@ class NewPassword(Given, frozen=True, kw_only=True):
 
 class NewExpiry(Given, frozen=True, kw_only=True):
     valid_ms: Annotated[int, msgspec.Meta(ge=0)] | None
-    """How long the password is valid, from now; null for any time."""
+    """How long the password is valid, from now; null for no limit."""
 
 
 async def list_users(call: Call) -> UserList:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import types as spark
 
 from ottla.core.errors import ConfigError
+from ottla.lake import system_columns as names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,6 +26,21 @@ _PLAIN: Final[dict[str, spark.DataType]] = {
 }
 _FIELD_ID: Final = "parquet.field.id"
 """Spark finds a column in a file by this id if `BY_ID` is set."""
+SYSTEM: Final = (
+    spark.StructField(names.PARTITION, spark.IntegerType()),
+    spark.StructField(names.OFFSET, spark.LongType()),
+    spark.StructField(names.TIMESTAMP, spark.TimestampType()),
+    spark.StructField(names.KEY, spark.BinaryType()),
+    spark.StructField(
+        names.HEADERS,
+        spark.ArrayType(
+            spark.StructType(
+                [spark.StructField("key", spark.StringType()), spark.StructField("value", spark.BinaryType())]
+            )
+        ),
+    ),
+)
+"""Columns of every table."""
 BY_ID: Final = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
@@ -69,10 +85,10 @@ def _type(kind: Any, *, by_id: bool) -> spark.DataType:  # noqa: ANN401 - pyiceb
 def has_renamed_columns(schemas: Iterable[Any], current: Any) -> bool:  # noqa: ANN401 - pyiceberg's Schema
     """Whether a current column had another name once, or its name belonged to another column."""
     ids = dict(_names(current.fields))
-    names = {field_id: name for name, field_id in ids.items()}
+    current_names = {field_id: name for name, field_id in ids.items()}
     for schema in schemas:
         for name, field_id in _names(schema.fields):
-            if names.get(field_id, name) != name or ids.get(name, field_id) != field_id:
+            if current_names.get(field_id, name) != name or ids.get(name, field_id) != field_id:
                 return True
     return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from ottla.core.errors import ConfigError, OttlaError
 from ottla.lake.covered import covered
 from ottla.lake.names import DEFAULT_NAMESPACE, KEY, TOPIC, table_of
 from ottla.spark.tables.columns import BY_ID, has_renamed_columns, spark_schema
+from ottla.spark.tables.decoding import value_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +21,15 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from ottla.lake.covered import Covered
+    from ottla.lake.values import ValueSettings
 
 DEFAULT_CATALOG: Final = "http://localhost:8080/iceberg"
 _JAR: Final = "org.apache.iceberg.spark.SparkCatalog"
+_MISFITS: Final = tuple(
+    f"java.lang.{each}Error"
+    for each in ("AbstractMethod", "IncompatibleClassChange", "NoClassDefFound", "NoSuchField", "NoSuchMethod")
+)
+_log: Final = logging.getLogger(__name__)
 
 Catalog = str | Path | dict[str, Any]
 
@@ -46,6 +54,11 @@ class History:
     def is_keyed(self) -> bool:
         """Whether the table has only the last row of each key."""
         return KEY in self.table.metadata.properties
+
+    def values(self) -> ValueSettings:
+        """How the values of records become its columns."""
+        schema = self.table.schema()
+        return value_settings(self.table.metadata.properties, [each.name for each in schema.fields])
 
     def schema(self) -> StructType:
         return spark_schema(self.table.schema())
@@ -78,11 +91,12 @@ def catalog_properties(catalog: Catalog) -> dict[str, Any]:
     if isinstance(catalog, str) and catalog.startswith(("http://", "https://")):
         return {"type": "rest", "uri": catalog.rstrip("/")}
     folder = Path(catalog).absolute()
-    database = folder / "lake" / "catalog.db"
-    if not database.exists():
+    places = [folder / "lake" / "catalog.db", folder / "catalog.db"]
+    database = next((each for each in places if each.exists()), None)
+    if database is None:
         raise ConfigError(
-            f"no tables in {folder}: {database} does not exist; catalog must be the URL of an Iceberg REST catalog, "
-            "the data folder of a broker, or properties for pyiceberg"
+            f"no tables in {folder}: it has no {places[0].relative_to(folder)}; catalog must be the URL of an Iceberg "
+            "REST catalog, the data folder of a broker, or properties for pyiceberg"
         )
     return {"type": "sql", "uri": f"sqlite:///{database}"}
 
@@ -91,10 +105,24 @@ def rows_of(spark: SparkSession, history: History) -> DataFrame:
     """All rows of the snapshot."""
     if history.snapshot_id is None:
         return spark.createDataFrame([], history.schema())
-    if (catalog := jar_catalog(spark, history.properties)) is not None:
-        name = ".".join(f"`{each}`" for each in (catalog, *history.table.name()))
+    return _with_jar(spark, history) or _parquet(spark, history)
+
+
+def _with_jar(spark: SparkSession, history: History) -> DataFrame | None:
+    """By Iceberg's reader; None without its jar, or if that is for another version of Spark."""
+    catalog = jar_catalog(spark, history.properties)
+    if catalog is None:
+        return None
+    from py4j.protocol import Py4JJavaError
+
+    name = ".".join(f"`{each}`" for each in (catalog, *history.table.name()))
+    try:
         return spark.read.option("snapshot-id", str(history.snapshot_id)).table(name)
-    return _parquet(spark, history)
+    except Py4JJavaError as failed:
+        if failed.java_exception.getClass().getName() not in _MISFITS:
+            raise
+        _log.warning("the jar of Iceberg does not fit Spark %s; reading Parquet files without it", spark.version)
+        return None
 
 
 def _parquet(spark: SparkSession, history: History) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ottla.core.errors import OttlaError
@@ -10,7 +11,7 @@ from ottla.spark.link import link_to
 from ottla.spark.reader.options import Selection, kafka_settings
 from ottla.spark.reader.topic_layout import Cluster
 from ottla.spark.tables.bootstrap import FILES, Bootstrap, pin, pinned
-from ottla.spark.tables.decoding import columns_of
+from ottla.spark.tables.decoding import rows_of_records
 from ottla.spark.tables.folder import folder_at
 from ottla.spark.tables.history import (
     DEFAULT_CATALOG,
@@ -46,7 +47,8 @@ def table(
     this call, so that every action on the result sees the same rows.
 
     `catalog` is the URL of an Iceberg REST catalog, the data folder of a broker, or properties for pyiceberg, and
-    `namespace` among them. `options` are those of `format("ottla")`.
+    `namespace` among them. `options` are those of `format("ottla")`, and `registry`: the URL of the schema registry
+    with a login, if it needs one.
     """
     history = open_history(topic, catalog)
     given = reader_options(topic, servers, options or {})
@@ -57,7 +59,7 @@ def table(
     _refuse_keyed(history)
     reader = spark.read.format("ottla").options(**given)
     records = reader.options(startingOffsets=as_json(begin), endingOffsets=as_json(end)).load()
-    return rows.unionByName(columns_of(records, history.schema()))
+    return rows.unionByName(_decoded(records, history, options), allowMissingColumns=True)
 
 
 def table_stream(
@@ -81,8 +83,17 @@ def table_stream(
     begun = pinned(folder, topic) or _begin(folder, history)
     reader = spark.readStream.format("ottla").options(**given)
     records = reader.option("startingOffsets", as_json(_starting(begun, given))).load()
-    rows = columns_of(records, history.schema())
-    return _files(spark, folder, history, given).unionByName(rows) if begun.has_files else rows
+    rows = _decoded(records, history, options)
+    if not begun.has_files:
+        return rows
+    return _files(spark, folder, history, given).unionByName(rows, allowMissingColumns=True)
+
+
+def _decoded(records: DataFrame, history: History, options: Mapping[str, str] | None) -> DataFrame:
+    values = history.values()
+    if (registry := (options or {}).get("registry")) is not None:
+        values = replace(values, registry=registry)
+    return rows_of_records(records, values, history.topic)
 
 
 def _refuse_keyed(history: History) -> None:

@@ -26,7 +26,7 @@ def reader_options(topic: str, servers: str, given: Mapping[str, str]) -> dict[s
     """For `format("ottla")`: committed records with headers, as `ottla lake` reads them."""
     return {
         "kafka.bootstrap.servers": servers,
-        **given,
+        **{name: value for name, value in given.items() if name != "registry"},
         "subscribe": topic,
         "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",

@@ -158,7 +158,7 @@ function setPassword(name, done) {
 }
 
 function setExpiry(name, done) {
-  const fields = [field("Valid for days; empty for any time, 0 to expire it now", days("0"))];
+  const fields = [field("Valid for days; empty for no limit, 0 to expire it now", days("0"))];
   return form(`Expiry of the password of ${name}`, fields, {
     submit: "Change",
     send: async (given) => {
@@ -215,7 +215,7 @@ function newAcl(done) {
   const principal = h("input", { name: "principal", required: true, autofocus: true, placeholder: "User:ann" });
   const name = h("input", { name: "resource_name", placeholder: "orders" });
   const fields = [
-    field("Principal", principal, "User:* is everybody"),
+    field("Principal", principal, "User:* is all users"),
     h(
       "div.two",
       field("", choice("permission", PERMISSIONS)),

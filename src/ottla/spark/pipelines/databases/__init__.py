@@ -1,1 +1,1 @@
-"""Databases that a pipeline writes to: rows, and which micro-batch they are of, in one transaction."""
+"""Databases that a pipeline writes to: the rows and the id of their micro-batch are written in one transaction."""

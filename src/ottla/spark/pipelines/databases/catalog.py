@@ -53,7 +53,7 @@ def sqlite_columns(cursor: Cursor, table: str) -> TableColumns | None:
 
 
 def _sqlite_spark_type(kept: str | None, declared: str) -> str:
-    """SQLite knows four types, and the pipeline keeps Spark's; one that was altered since then may be anything."""
+    """SQLite has only four types, so the pipeline stores Spark's; a column that was altered since may have any type."""
     if kept is None:
         return ANY
     return kept if declared.upper() == sqlite_type(kept) else ANY

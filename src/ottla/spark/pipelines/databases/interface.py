@@ -1,4 +1,4 @@
-"""What a database must be able to do."""
+"""The interface of databases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Cursor(Protocol):
-    """As of Python's database API."""
+    """A cursor of Python's database API."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Self: ...
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> Self: ...
@@ -24,27 +24,27 @@ class Cursor(Protocol):
 
 class Database(Protocol):
     def columns(self) -> TableColumns | None:
-        """The columns that the table has now; None if there is no such table yet."""
+        """The current columns of the table; None if the table does not exist."""
 
     def write(self, frame: DataFrame, batch: MicroBatch) -> int:
-        """Put a micro-batch into the table, unless it is there; returns how many rows."""
+        """Write a micro-batch to the table, unless it is already there; returns the number of rows."""
 
 
 class Dialect(Protocol):
-    """What differs between databases."""
+    """The differences between databases."""
 
     placeholder: str
     row_errors: tuple[type[Exception], ...]
-    """What is raised for a row that cannot be written, as opposed to a database that is away."""
+    """Errors of a row that cannot be written, as opposed to errors of the connection."""
 
     def type_of(self, spark_type: str) -> str: ...
 
     def value_of(self, value: object) -> object: ...
 
     def fault_of(self, value: object) -> str | None:
-        """Why a value cannot be stored in any column."""
+        """Why a value cannot be stored in any column; None if it can."""
 
     def columns(self, cursor: Cursor, table: str) -> TableColumns | None: ...
 
     def change(self, cursor: Cursor, table: str, evolution: Evolution) -> None:
-        """Change the columns of the table, in the transaction that the cursor is in."""
+        """Change the columns of the table, in the cursor's transaction."""

@@ -1,4 +1,4 @@
-"""A table of a PostgreSQL database, by the package psycopg."""
+"""A table of a PostgreSQL database, with the package psycopg."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 BATCHES: Final = "ottla_batches"
 COLUMNS: Final = "ottla_columns"
-"""In SQLite: the types of Spark, of which it knows only four."""
+"""Spark types in SQLite, which has only four."""
 _SQLITE_TYPES: Final = {
     "boolean": "INTEGER", "tinyint": "INTEGER", "smallint": "INTEGER", "int": "INTEGER", "bigint": "INTEGER",
     "float": "REAL", "double": "REAL", "binary": "BLOB",
@@ -68,14 +68,14 @@ def keep_column() -> str:
 
 
 def name_of(column: str) -> str:
-    """A column's name in quotes; a dot in it is part of it."""
+    """A quoted column name; a dot is part of the name."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def upsert(
     table: str, columns: Sequence[str], key: Sequence[str], placeholder: str, order_by: str | None = None
 ) -> str:
-    """Insert rows; those whose key is there already are replaced, unless they are newer."""
+    """Insert rows; replace rows with the same key unless the stored row is newer."""
     values = ", ".join([placeholder] * len(columns))
     text = f"INSERT INTO {name(table)} ({', '.join(map(name_of, columns))}) VALUES ({values})"  # noqa: S608 - quoted
     if not key:
@@ -90,7 +90,7 @@ def upsert(
 
 
 def delete(table: str, key: Sequence[str], placeholder: str, order_by: str | None = None) -> str:
-    """Delete the row of a key, unless it is newer than what deletes it."""
+    """Delete the row of a key, unless it is newer than the delete."""
     conditions = [f"{name_of(column)} = {placeholder}" for column in key]
     if order_by is not None:
         conditions.append(f"({name_of(order_by)} IS NULL OR {name_of(order_by)} <= {placeholder})")

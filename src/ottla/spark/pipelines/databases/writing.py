@@ -1,4 +1,4 @@
-"""A micro-batch into a database, by any driver of Python's: all of it or nothing, and once."""
+"""Writes a micro-batch to a database with any Python driver: atomically, and exactly once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Statement(NamedTuple):
 
 
 class BatchWriting:
-    """One micro-batch, in the transaction that the cursor is in. Rows pass through the driver, some at a time."""
+    """Writes one micro-batch in the cursor's transaction. Rows pass through the Spark driver in chunks."""
 
     def __init__(self, cursor: Cursor, sink: DatabaseSink, dialect: Dialect) -> None:
         self._cursor = cursor
@@ -70,7 +70,7 @@ class BatchWriting:
         return count
 
     def _statements(self, frame: DataFrame) -> tuple[_Statement, _Statement]:
-        """For rows that are written, and for those that delete."""
+        """Statements for upserts and for deletes."""
         table, key, mark, order_by = self._sink.table, self._sink.key, self._dialect.placeholder, self._sink.order_by
         columns = frame_columns(frame).names
         found = [*key, order_by] if order_by is not None else list(key)
@@ -80,7 +80,7 @@ class BatchWriting:
         )
 
     def _last_rows(self, frame: DataFrame) -> DataFrame:
-        """Upserts alone are made one after the other; deletes and upserts are not, so that of each key one remains."""
+        """Upserts alone are executed in order; mixed with deletes, only the last change of each key is."""
         if DELETE not in frame.columns and self._sink.order_by is None:
             return frame.select(*(f"`{name}`" for name in frame_columns(frame).names)) if self._sink.key else frame
         from ottla.spark.pipelines.changes.marking import last_per_key
@@ -117,7 +117,7 @@ class BatchWriting:
         return None
 
     def _apply(self, statement: _Statement, rows: list[dict[str, Any]], bad: list[RefusedRow]) -> int:
-        """All at once; one by one only if the database refuses one of them."""
+        """Execute all rows together; one by one only if the database rejects one of them."""
         if not rows:
             return 0
         error = self._attempt(statement, rows)

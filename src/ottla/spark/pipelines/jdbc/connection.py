@@ -1,4 +1,4 @@
-"""A connection of Java's, in the JVM of Spark's driver."""
+"""A JDBC connection in the JVM of the Spark driver."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DatabaseFailed(OttlaError):
 
 
 class JdbcConnection:
-    """Commits when it is asked to; what is open when it is closed is rolled back."""
+    """Commits explicitly; closing it rolls back an open transaction."""
 
     def __init__(self, spark: SparkSession, options: Mapping[str, str]) -> None:
         if not hasattr(spark, "_jsparkSession"):

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.sinks.jdbc import JdbcSink
 
 _ATTEMPT: Final = uuid.uuid4().hex[:8]
-"""Of this process: what workers of a killed one may still write is not in our stage."""
+"""Unique per process: workers of a killed driver may still write to its staging table."""
 
 
 class JdbcDatabase:
@@ -71,7 +71,9 @@ class JdbcDatabase:
             return self._merge(connection, frame, batch, is_first=last is None)
 
     def _evolve(self, connection: JdbcConnection, query: Struct) -> None:
-        """Before the transaction: many databases end it when a table changes. A repeated micro-batch finds it done."""
+        """Change columns before the transaction, because DDL ends a transaction in many databases. A repeated
+        micro-batch finds the new columns.
+        """
         table = self._sink.table
         found = _columns(connection, table)
         evolution = evolution_for(self._sink, found, query)
@@ -156,14 +158,14 @@ class JdbcDatabase:
 
 
 def _columns(connection: JdbcConnection, table: str) -> TableColumns | None:
-    """Of any type: what a database makes of a type of Spark's, and the other way round, is its own affair."""
+    """Types are not compared: how a database maps Spark types, and back, depends on the database."""
     if not connection.has_table(table):
         return None
     return TableColumns(struct_of((each.name, ANY) for each in connection.columns(table)))
 
 
 def _staged(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """With the columns of the stage; nested values as JSON."""
+    """The rows with the columns of the staging table; nested values as JSON."""
     types = dict(frame.dtypes)
     chosen = []
     for at, name in enumerate(names):

@@ -15,9 +15,9 @@ BATCHES: Final = "ottla_batches"
 STAGE: Final = "ottla_stage_"
 IS_DELETE: Final = "is_delete"
 ROW: Final = "row_number_"
-"""Tells rows that were staged twice, by a task that was repeated after it had committed."""
+"""Identifies rows that were staged twice by a task that was repeated after its commit."""
 KEY_LENGTH: Final = 255
-"""Of texts in a key: most databases have no index on texts of any length."""
+"""The length of text columns in a key: most databases cannot index text of unlimited length."""
 _CHARACTERS: Final = (1, 12, -15, -9)
 """CHAR, VARCHAR, NCHAR, NVARCHAR in java.sql.Types."""
 _MOST_CHARACTERS: Final = 30_000
@@ -32,7 +32,7 @@ class DatabaseColumn:
 
     @property
     def spark_type(self) -> str | None:
-        """How Spark is to declare the same column in the stage; None for its own choice."""
+        """The column type that Spark declares in the staging table; None for Spark's default."""
         if self.type in _CHARACTERS and 0 < self.precision <= _MOST_CHARACTERS:
             return f"varchar({self.precision})"
         return None
@@ -40,12 +40,12 @@ class DatabaseColumn:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """From the stage into the table, in one transaction."""
+    """Statements that move rows from the staging table to the table, in one transaction."""
 
     table: str
     stage: str
     columns: Mapping[str, str]
-    """Of the stage, and their names in the table; both in quotes, as Spark creates them."""
+    """Columns of the staging table and their names in the table, both quoted, as Spark creates them."""
     key: tuple[str, ...] = ()
     """Columns of the stage."""
     order_by: str | None = None

@@ -1,4 +1,4 @@
-"""The changes of a micro-batch in memory: at most one for each key, as Arrow."""
+"""The changes of a micro-batch as Arrow in memory: at most one per key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Delta table, by the package deltalake. Its log knows the last micro-batch of each query (`txn`, Delta calls it)."""
+"""A Delta table, with the package deltalake. Its log has the last micro-batch of each query (as a `txn` action)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.tables.staging import StagedFile
 
 _CHECKPOINT_EVERY: Final = 10
-"""Commits. Readers replay those since the last checkpoint; Delta's default is 100."""
+"""Commits between two checkpoints. Readers replay the commits since the last one; Delta's default is 100."""
 _CREATED_BY_PIPELINE: Final = "ottla.createdByPipeline"
 _LOG: Final = "_delta_log"
 _CONFIGURATION: Final = {"delta.checkpointInterval": str(_CHECKPOINT_EVERY), _CREATED_BY_PIPELINE: "true"}
@@ -120,7 +120,7 @@ class DeltaTable:
         return named_in_commits(self._files, log) | named_in_checkpoints(self._files, log, kinds)
 
     def _opened(self) -> LakeTable:
-        """Read from the log, which begins at the last checkpoint."""
+        """Read from the log, starting at the last checkpoint."""
         deltalake = imported_deltalake()
         root, options = self._files.root, self._files.delta_options
         has_log = self._files.exists(_LOG) and deltalake.DeltaTable.is_deltatable(root, options)
@@ -129,9 +129,8 @@ class DeltaTable:
         return self._table
 
     def _followed(self) -> LakeTable:
-        """The table that is open, brought up to date: None if a new one is cheaper.
-
-        Following costs more with each version since the table was read, because it never begins at a later checkpoint.
+        """The open table, updated from the log; None if opening it again is cheaper. An update costs more with each
+        version since the table was opened, because it never starts at a later checkpoint.
         """
         table = self._table
         if table is None or table.version() - self._read_from >= _CHECKPOINT_EVERY:
@@ -140,7 +139,9 @@ class DeltaTable:
         return table
 
     def _evolve(self, evolution: Evolution) -> None:
-        """A commit before that of the files. A micro-batch that is killed between them finds the columns there."""
+        """Change columns, in a commit before that of the files. A micro-batch that is killed in between finds the new
+        columns.
+        """
         if not evolution.changes:
             return
         table = self._table or self._opened()
@@ -154,7 +155,7 @@ class DeltaTable:
         table.alter.add_columns([field for field in fields if field.name in changed])
 
     def _rewrite(self, table: LakeTable, schema: pa.Schema) -> None:
-        """All rows with wider types, in one commit: deltalake cannot declare a column wider than its files are."""
+        """Rewrite all rows with wider types, in one commit: deltalake cannot declare a column wider than its files."""
         import pyarrow as pa
 
         batches = table.to_pyarrow_dataset().to_batches()
@@ -205,12 +206,12 @@ class DeltaTable:
             self._files.remove(self._replaced.due(keep + _CHECKPOINT_EVERY, time.monotonic()))
 
     def _kept_versions(self, table: LakeTable) -> int | None:
-        """None for a table that others made: its history is for them to shorten."""
+        """None for a table created by others: its history is not shortened."""
         is_ours = _CREATED_BY_PIPELINE in table.metadata().configuration
         return self._keep_versions or (KEEP_VERSIONS if is_ours else None)
 
     def _shorten_log(self, table: LakeTable) -> None:
-        """Every open and every commit lists the log, so that its length is part of their cost."""
+        """Remove old log files: every open and every commit lists the log."""
         keep = self._kept_versions(table)
         if keep is None:
             return

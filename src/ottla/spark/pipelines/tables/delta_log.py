@@ -16,9 +16,8 @@ _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
 def files_to_remove(names: Iterable[str], version: int, keep_versions: int) -> list[str]:
-    """Commits and checkpoints that none of the last versions is read from.
-
-    A version is read from the last checkpoint before it, and from the commits since then.
+    """Commits and checkpoints that no readable version needs. A version needs the last checkpoint before it and the
+    commits since then.
     """
     known = list(names)
     checkpoints = [int(match[1]) for name in known if (match := _CHECKPOINT.fullmatch(name))]

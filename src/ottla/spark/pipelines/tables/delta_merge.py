@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.tables.changes import Changes
 
 _STREAMED_BYTES: Final = 256 << 20
-"""A larger source is streamed; a smaller one is looked at first, so that files without its keys are not opened."""
+"""A larger source is streamed; a smaller one is scanned first, to skip files without its keys."""
 
 
 def merge(table: DeltaTable, changes: Changes, schema: pa.Schema, rule: ChangeRule, **options: Any) -> None:

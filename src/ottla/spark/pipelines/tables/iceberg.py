@@ -1,5 +1,6 @@
-"""An Iceberg table, by the package pyiceberg. A property of the table names the last micro-batch of each query, and
-changes together with the files."""
+"""An Iceberg table, with the package pyiceberg. A table property has the last micro-batch of each query, and changes in
+the same commit as the files.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +127,7 @@ class IcebergTable:
         self._files.remove(name for each in due if (name := self._files.name_of(each)) is not None)
 
     def _prepare(self, table: Table, change: Transaction, batch: BatchId, evolution: Evolution) -> None:
-        """All of a commit but its files."""
+        """Everything in a commit except its files."""
         self._expire(table, change)
         if evolution.changes:
             with change.update_schema() as new:
@@ -147,7 +148,7 @@ class IcebergTable:
                 ExpireSnapshots(change).by_ids(old).commit()
 
     def _kept_versions(self, properties: Mapping[str, str]) -> int | None:
-        """None for a table that others made: its history is for them to shorten."""
+        """None for a table created by others: its history is not shortened."""
         is_ours = not self._catalog_settings or _CREATED_BY_PIPELINE in properties
         return self._keep_versions or (KEEP_VERSIONS if is_ours else None)
 
@@ -179,12 +180,12 @@ class IcebergTable:
         return remove_strays(self._files, data - {None}, age_s)  # type: ignore[arg-type]  # there is no None
 
     def _listed(self, table: Table) -> list[FileInfo]:
-        """The table's files that are in its folder; those of others stay as they are."""
+        """The table's files in its folder; files elsewhere are not changed."""
         found = [(self._files.name_of(task.file.file_path), task.file) for task in table.scan().plan_files()]
         return [FileInfo(name, file.file_size_in_bytes, 0.0) for name, file in found if name is not None]
 
     def _replace(self, table: Table, group: Sequence[str], number: int) -> None:
-        """One file for many, in one snapshot."""
+        """Replace many files by one, in one snapshot."""
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
         from ottla.spark.pipelines.tables.iceberg_overwrite import overwrite
@@ -203,7 +204,7 @@ class IcebergTable:
             snapshot.append_data_file(parquet_file_to_data_file(table.io, change.table_metadata, address))
 
     def _opened(self) -> Table:
-        """As it is now."""
+        """The table, reloaded."""
         if self._table is not None:
             self._table.refresh()
         else:
@@ -246,7 +247,7 @@ class IcebergTable:
 
 
 def _metadata_files(table: Table) -> set[str]:
-    """What the table and each of its snapshots consist of, beside the data."""
+    """The metadata files of the table and of each of its snapshots."""
     used = {table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)}
     for snapshot in table.metadata.snapshots:
         used.add(snapshot.manifest_list)

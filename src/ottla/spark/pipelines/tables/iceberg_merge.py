@@ -1,4 +1,6 @@
-"""Changes into an Iceberg table: files with rows of these keys are rewritten without them, beside the new rows."""
+"""Merges changes into an Iceberg table: files with rows of the changed keys are rewritten without these rows, and the
+new rows are added.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_IN_LIST: Final = 200
 _WRITTEN_AT_ONCE: Final = 256 << 20
-"""Rows that are held in memory before they are written as files."""
+"""Maximum number of rows in memory before they are written to files."""
 _RANGED: Final = (pa.types.is_integer, pa.types.is_date, pa.types.is_string, pa.types.is_large_string)
 _OLD, _NEW, _ROW, _CHANGE = "old", "new", "row", "change"
 
@@ -28,7 +30,7 @@ _OLD, _NEW, _ROW, _CHANGE = "old", "new", "row", "change"
 @dataclass(slots=True)
 class Rewrite:
     old: list[Any] = field(default_factory=list)
-    """Data files that leave the table."""
+    """Data files that are removed from the table."""
     new: list[Any] = field(default_factory=list)
     row_count: int = 0
 
@@ -67,7 +69,7 @@ def rewrite(table: Table, metadata: TableMetadata, changes: Changes, rule: Chang
 
 
 def _near(changes: Changes, rule: ChangeRule) -> BooleanExpression:
-    """What the rows of a file must at least satisfy to have one of the keys; its statistics may rule that out."""
+    """A filter that a file must match to have any of the keys; its statistics may exclude it."""
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual
 
     found: Any = AlwaysTrue()
@@ -84,7 +86,7 @@ def _near(changes: Changes, rule: ChangeRule) -> BooleanExpression:
 
 
 class _Matches:
-    """The rows of a file whose keys are changed, by number."""
+    """The numbers of the rows of a file whose keys are changed."""
 
     def __init__(self, stored: pa.Table, changes: Changes, rule: ChangeRule) -> None:
         names = [f"k{number}" for number in range(len(rule.key))]
@@ -103,7 +105,7 @@ class _Matches:
             due, late = due.filter(is_due), due.filter(pc.invert(is_due))
         self.replaced: pa.ChunkedArray = due[_ROW]
         self.stale: list[int] = late[_CHANGE].to_pylist() if rule.order_by is not None else []
-        """Changes that are older than what is stored."""
+        """Changes that are older than the stored rows."""
 
 
 def _numbers(table: pa.Table) -> pa.Array:

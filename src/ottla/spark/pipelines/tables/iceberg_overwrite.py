@@ -31,7 +31,7 @@ class Overwrite(_OverwriteFiles):
         return merged + others
 
     def _counts(self, manifest: ManifestFile) -> bool:
-        """Whether it has files, or says which ones this snapshot removes."""
+        """Whether the manifest has files, or lists files that this snapshot removes."""
         is_new = manifest.added_snapshot_id in (None, self.snapshot_id)
         return is_new or manifest.has_added_files() or manifest.has_existing_files()
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.tables.staging import BatchId, StagedFile
 
 KEEP_VERSIONS: Final = 10
-"""Of a table that a pipeline created: how many of its last versions can be read, unless the sink says otherwise."""
+"""How many of the latest versions of a table stay readable, if a pipeline created it and the sink has no other value.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +31,32 @@ class Tidied:
 
 class Table(Protocol):
     def has(self, batch: BatchId) -> bool:
-        """Whether this micro-batch is in the table already; finishes it if it is there by half."""
+        """Whether this micro-batch is already in the table; completes it if it was partially committed."""
 
     def columns(self) -> TableColumns | None:
-        """The columns it has now; None if there is no such table yet."""
+        """The current columns; None if the table does not exist."""
 
     def stage(self, frame: DataFrame, batch: BatchId) -> list[StagedFile]:
         """Write the rows of a micro-batch beside the table."""
 
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
-        """Put staged files into the table, with the changes that its columns need; returns how many rows."""
+        """Commit staged files, with the required column changes; returns the number of rows."""
 
     def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
-        """Merge small files, and remove those that belong to nothing and are so old."""
+        """Merge small files, and remove unreferenced files of this age."""
 
     def remove_orphans(self, age_s: float) -> int:
-        """Remove files of that age which belong to nothing; returns how many data files."""
+        """Remove unreferenced files of this age; returns the number of data files."""
 
     def files(self) -> list[str]:
-        """The files that the table consists of."""
+        """The files of the table."""
 
 
 class MergingTable(Table, Protocol):
-    """One whose rows can be replaced and deleted by key."""
+    """A table whose rows can be replaced and deleted by key."""
 
     def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
-        """The rows of a micro-batch with DELETE, for the driver to merge."""
+        """The rows of a micro-batch, with the column DELETE, to be merged by the driver."""
 
     def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: ChangeRule) -> int:
-        """Make the changes, in the commit that knows the micro-batch; returns how many."""
+        """Merge the changes, in one commit with the micro-batch id; returns their number."""

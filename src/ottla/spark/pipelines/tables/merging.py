@@ -21,7 +21,7 @@ class DataFile(NamedTuple):
 
 
 def small_files(files: Files, listed: Iterable[FileInfo], target_bytes: int) -> Iterator[DataFile]:
-    """Those worth a look inside."""
+    """Small files that may be merged."""
     import pyarrow.parquet as pq
 
     for each in listed:
@@ -31,12 +31,12 @@ def small_files(files: Files, listed: Iterable[FileInfo], target_bytes: int) -> 
 
 
 def is_small(size: int, target_bytes: int) -> bool:
-    """A file that is half as large as the target stays as it is."""
+    """A file of at least half the target size is not merged."""
     return size * 2 < target_bytes
 
 
 def groups_to_merge(files: Iterable[DataFile], target_bytes: int) -> Iterator[list[str]]:
-    """Files of one folder that come to about the target together."""
+    """Files of one folder that together have about the target size."""
     alike: dict[tuple[str, str], list[DataFile]] = {}
     for file in sorted(files):
         alike.setdefault((folder_of(file.name), file.columns), []).append(file)
@@ -51,7 +51,7 @@ def groups_to_merge(files: Iterable[DataFile], target_bytes: int) -> Iterator[li
 
 
 def folder_of(name: str) -> str:
-    """With a slash at its end; empty for a file at the root."""
+    """The folder with a trailing slash; empty for a file at the root."""
     return "".join(name.rpartition("/")[:2])
 
 
@@ -60,7 +60,7 @@ def _worth_it(group: list[DataFile]) -> list[list[str]]:
 
 
 def merge(files: Files, names: Sequence[str], into: str) -> None:
-    """One after the other, so that memory holds no more than a row group."""
+    """Copy one file after the other, so that at most one row group is in memory."""
     import pyarrow.parquet as pq
 
     with (
@@ -74,7 +74,7 @@ def merge(files: Files, names: Sequence[str], into: str) -> None:
 
 
 def rewrite_wider(files: Files, name: str, into: str, evolution: Evolution) -> bool:
-    """Write a file again with the wider types of its columns; False if it has them already."""
+    """Rewrite a file with wider column types; False if it already has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

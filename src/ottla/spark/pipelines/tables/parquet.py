@@ -1,8 +1,8 @@
-"""A folder of Parquet files that anything can read: each file in it counts, and none is there twice.
+"""A folder of Parquet files that any reader can read: every file in it is part of the table, and none is duplicated.
 
-A plain folder has no log that says which files count. So what is about to be put into it is written down first
-(`_ottla/QUERY.json`), and is finished by the next run if this process dies in between. An object store has no
-renames: a file is copied, and then what was staged is removed. Either may be repeated.
+A plain folder has no log that lists its files. So a plan of the change is written first (`_ottla/QUERY.json`), which
+the next run completes if this process dies in between. An object store has no rename: a file is copied, and then the
+staged file is removed. Both steps can be repeated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _MERGE: Final = f"{OWN_FOLDER}/merge.json"
 _COLUMNS: Final = f"{OWN_FOLDER}/columns.json"
-"""What the files of the folder have in common: a plain folder says it nowhere else."""
+"""The columns of all files: a plain folder does not store them elsewhere."""
 
 
 class ParquetTable:
@@ -61,7 +61,7 @@ class ParquetTable:
         return self._columns_of_files()
 
     def _columns_of_files(self) -> TableColumns | None:
-        """Of a folder that was written by something else, or before its columns were kept."""
+        """The columns of a folder that was written by another program, or before columns were stored."""
         import pyarrow.parquet as pq
 
         by_age = sorted(self._data_files(), key=lambda file: file.modified_s)
@@ -88,9 +88,8 @@ class ParquetTable:
         return sum(each.row_count for each in files)
 
     def _widened(self, batch: BatchId, evolution: Evolution) -> list[tuple[str, str, str]]:
-        """Files with narrower types, written again beside the table: what each replaces, where it is, its new name.
-
-        Not left as they are: readers take the types of one file for those of all.
+        """Files with narrower types, rewritten beside the table: the replaced file, the new one and its name. They must
+        be rewritten, because readers apply the types of one file to all.
         """
         if not evolution.widened:
             return []
@@ -126,7 +125,7 @@ class ParquetTable:
         return sorted(each for each in self._files.listed() if is_data(each.name) and not _is_own(each.name))
 
     def _unfinished(self) -> set[str]:
-        """Files whose staged copies are still there, and those that a plan replaces."""
+        """Files whose staged copies still exist, and files that a plan replaces."""
         own = self._files.listed(OWN_FOLDER)
         plans = [self._read(each.name) or {} for each in own if each.name.endswith(".json")]
         moves = [move for plan in plans for move in _moves(plan)]
@@ -154,7 +153,7 @@ class ParquetTable:
             self._files.remove([_MERGE])
 
     def remove_orphans(self, age_s: float) -> int:
-        """What micro-batches and merges that were killed left behind, beside the table."""
+        """Remove files left beside the table by killed micro-batches and merges."""
         before = time.time() - age_s
         own = self._files.listed(OWN_FOLDER)
         plans = [each.name for each in own if each.name.endswith(".json")]

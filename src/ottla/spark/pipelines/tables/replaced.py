@@ -19,21 +19,21 @@ class _Version(NamedTuple):
 
 
 class Replaced:
-    """In memory: what a killed process forgets is found as orphans."""
+    """In memory only: files forgotten by a killed process are removed as orphans."""
 
     def __init__(self) -> None:
         self._versions: deque[_Version] = deque()
         self._count = 0
 
     def note(self, files: Iterable[str], now_s: float) -> None:
-        """A commit was made that no longer has these files."""
+        """Record a commit that removed these files."""
         self._count += 1
         replaced = tuple(files)
         if replaced:
             self._versions.append(_Version(self._count, now_s, replaced))
 
     def due(self, keep_versions: int, now_s: float) -> list[str]:
-        """Files that none of the last versions has; each is told once."""
+        """Files that none of the latest versions has; each is returned once."""
         found: list[str] = []
         while self._versions and self._is_due(self._versions[0], keep_versions, now_s):
             found += self._versions.popleft().files

@@ -1,6 +1,6 @@
-"""The files of a micro-batch: written by Spark beside the table, then put into it under names that say whose they are.
+"""The files of a micro-batch: written by Spark beside the table, then moved into it.
 
-The names are the same whenever a micro-batch is repeated, so that a repeated one covers what a killed one left.
+File names are the same when a micro-batch is repeated, so that a repetition overwrites the files of a killed attempt.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.stores.files import Files
 
 OWN_FOLDER: Final = "_ottla"
-"""In a table's folder; readers pass over names that begin so."""
+"""A folder in the table's folder; readers ignore names with this prefix."""
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _ID_LENGTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class BatchId:
-    """Which micro-batch of which query."""
+    """A micro-batch of a query."""
 
     query: str
     number: int
@@ -42,9 +42,9 @@ class BatchId:
 @dataclass(frozen=True, slots=True)
 class StagedFile:
     staged: str
-    """Where it is now, relative to the table's root."""
+    """The current path, relative to the table's root."""
     name: str
-    """Where it belongs in the table. The same, if nothing but a log says which files count."""
+    """The path in the table; the same if a log determines the table's files."""
     row_count: int
     size: int
     partition: tuple[tuple[str, str | None], ...]
@@ -52,19 +52,19 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """How the files of a table are laid out."""
+    """The layout of a table's files."""
 
     partition_by: Sequence[str] = ()
     counts_all_files: bool = False
-    """Each file in the table's folder counts, so that none may be written there before the commit."""
+    """Whether every file in the folder is part of the table, so that none may be written there before the commit."""
 
 
 STAGED_ASIDE: Final = Staging(counts_all_files=True)
-"""For rows that are read again before they go into the table."""
+"""For rows that are read again before they are written to the table."""
 
 
 def stage(frame: DataFrame, files: Files, batch: BatchId, staging: Staging) -> list[StagedFile]:
-    """Write the rows of a micro-batch. Nothing of it is in the table yet."""
+    """Write the rows of a micro-batch beside the table."""
     if not isinstance(files, LocalFiles):
         from ottla.spark.pipelines.stores.writing import write_rows
 
@@ -86,7 +86,7 @@ def staging_name(batch: BatchId) -> str:
 
 
 def staged_files(root: Path, batch: BatchId) -> list[StagedFile]:
-    """Those with rows in them, in an order that does not depend on names that Spark made up."""
+    """The files with rows, in an order independent of Spark's random names."""
     import pyarrow.parquet as pq
 
     found = []
@@ -112,7 +112,7 @@ def partition_of(folders: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
 
 
 def staged_rows(files: Files, staged: Sequence[StagedFile], schema: pa.Schema) -> pa.Table:
-    """The rows of staged files in memory; the files are not needed any more."""
+    """Read the rows of staged files; the files are no longer needed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

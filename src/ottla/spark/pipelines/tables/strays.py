@@ -1,4 +1,4 @@
-"""Files at a table's root that belong to nothing: left there by micro-batches that were killed."""
+"""Unreferenced files at a table's root, left by killed micro-batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOGS: Final = ("_delta_log", "metadata")
 
 
 def remove_strays(files: Files, known: Collection[str], age_s: float) -> int:
-    """Remove Parquet files of that age which no log names, and what is left of staging."""
+    """Remove Parquet files of this age that no log references, and leftover staging files."""
     before = time.time() - age_s
     named = {unquote(path) for path in known} | set(known)
     old = [

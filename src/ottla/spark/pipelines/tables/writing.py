@@ -1,4 +1,4 @@
-"""Micro-batches into tables of files."""
+"""Writes micro-batches to tables of files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ORPHAN_AGE_S: Final = 3600.0
 
 
 class TableWriter:
-    """The micro-batches of a stream, one after the other, with compaction and removal of orphans in between."""
+    """Writes the micro-batches of a stream, with compaction and removal of orphans in between."""
 
     def __init__(self, sink: TableSink) -> None:
         self._sink = sink
@@ -45,7 +45,7 @@ class TableWriter:
         return count
 
     def _remove_orphans(self, table: Table) -> None:
-        """Once an hour: it reads the names of all files."""
+        """Once an hour, because it lists all files."""
         if time.monotonic() < self._next_orphans_s:
             return
         self._next_orphans_s = time.monotonic() + _ORPHANS_EVERY_S
@@ -56,7 +56,7 @@ class TableWriter:
 
 
 def write_table(table: Table, frame: DataFrame, sink: TableSink, batch: MicroBatch) -> int:
-    """Returns how many rows were written; none, if the micro-batch is in the table already."""
+    """Returns the number of written rows; 0 if the micro-batch is already in the table."""
     if sink.changes.is_merge:
         return write_changes(cast("MergingTable", table), frame, sink, batch)
     if table.has(batch.id):
