@@ -5,10 +5,12 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,18 @@ import pytest
 from tests.cli.serving import Serve
 from tests.spark.conftest import QUICK_JVM, Cluster
 from tests.spark.pipelines.conftest import Pipelines
+from tests.spark.pipelines.test_evolution import rows_of
 
 import ottla
 from ottla import Admin, Producer, TopicPartition
+from ottla.spark.pipelines.definition import Pipeline
+from ottla.spark.pipelines.loading import load_pipeline
 
 pytestmark = pytest.mark.timeout(600)
 Send = Callable[..., None]
 Read = Callable[[str], list[Any]]
 PATIENCE_S = 180.0
+TOTAL = 3000
 
 FILE = """
 broker = "{servers}"
@@ -33,15 +39,35 @@ topics = "{topic}"
 schema = "id bigint"
 max_per_batch = 400
 dead_letters = "none"
+[sink.out]
+kind = "topic"
+topic = "{topic}.out"
+"""
+FILES = """
 [sink.parquet]
 kind = "parquet"
 path = "table"
 [sink.delta]
 kind = "delta"
 path = "delta"
-[sink.out]
-kind = "topic"
-topic = "{topic}.out"
+"""
+TABLES = """
+[sink.iceberg]
+kind = "iceberg"
+path = "iceberg"
+table = "shop.orders"
+[sink.postgresql]
+kind = "postgresql"
+url = "{url}"
+table = "{table}"
+[sink.sqlite]
+kind = "sqlite"
+path = "shop.db"
+table = "orders"
+[sink.derby]
+kind = "jdbc"
+url = "jdbc:derby:{folder}/derby;create=true"
+table = "orders"
 """
 
 
@@ -89,18 +115,13 @@ def count(servers: str, topic: str) -> int:
         return int(admin.latest_offsets([at])[at].offset)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_once(
-    pipelines: Pipelines, cluster: Cluster, read: Read, tmp_path: Path
-) -> None:
-    deltalake = pytest.importorskip("deltalake")
+def kill_under_load(cluster: Cluster, folder: Path, sinks: str, total: int) -> tuple[Pipeline, str]:
+    """Kill drivers at random points while records arrive. Each has written some rows to the sinks and to a topic."""
     topic = cluster.topic(partitions=2)
-    file = tmp_path / "killed.toml"
+    file = folder / "killed.toml"
     quick = f'[spark]\n"spark.driver.extraJavaOptions" = "{QUICK_JVM}"\n'
-    file.write_text(FILE.format(servers=cluster.servers, topic=topic) + quick)
+    file.write_text(FILE.format(servers=cluster.servers, topic=topic) + sinks + quick)
     chance = random.Random(os.environ.get("SPARK_SEED", "7"))
-    total = 3000
     is_over = threading.Event()
 
     def load() -> None:
@@ -120,23 +141,54 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
         # After this many rows, at an arbitrary point.
         try:
             wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())  # noqa: B023
-            assert driver.is_alive(), (tmp_path / "driver.log").read_text()
+            assert driver.is_alive(), (folder / "driver.log").read_text()
             is_over.wait(chance.random() * 0.4)
         finally:
             driver.kill()
         written = count(cluster.servers, f"{topic}.out")
     is_over.set()
     loader.join()
-    from ottla.spark.pipelines.loading import load_pipeline
-
-    assert pipelines.run_loaded(load_pipeline(file)).state == "finished"
-
-    expected = list(range(total))
     assert written < total
+    return load_pipeline(file), f"{topic}.out"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_once(
+    pipelines: Pipelines, cluster: Cluster, read: Read, tmp_path: Path
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    expected = list(range(TOTAL))
+    pipeline, out = kill_under_load(cluster, tmp_path, FILES, TOTAL)
+
+    assert pipelines.run_loaded(pipeline).state == "finished"
+
     assert sorted(row.id for row in pipelines.rows()) == expected
     table = deltalake.DeltaTable(str(tmp_path / "delta")).to_pyarrow_table()
     assert sorted(table.column("id").to_pylist()) == expected
-    assert sorted(json.loads(record.value)["id"] for record in read(f"{topic}.out")) == expected
+    assert sorted(json.loads(record.value)["id"] for record in read(out)) == expected
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif("SPARK_KILLS" not in os.environ, reason="long; `make pipeline-test` runs it")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_killed_driver_leaves_each_row_once_in_iceberg_and_databases(
+    pipelines: Pipelines, cluster: Cluster, postgresql: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyiceberg")
+    sinks = TABLES.format(url=postgresql, table=f"killed_{tmp_path.name}", folder=tmp_path)
+    expected = list(range(TOTAL))
+    pipeline, _ = kill_under_load(cluster, tmp_path, sinks, TOTAL)
+
+    assert pipelines.run_loaded(pipeline).state == "finished"
+
+    for kind in ("iceberg", "postgresql"):
+        assert [row["id"] for row in rows_of(pipeline.sinks[kind])] == expected, kind
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
+        assert [each for (each,) in database.execute("SELECT id FROM orders ORDER BY id")] == expected
+    derby = pipelines.spark.read.format("jdbc").options(url=f"jdbc:derby:{tmp_path}/derby", dbtable="orders").load()
+    assert sorted(row.id for row in derby.collect()) == expected
 
 
 WAITING = """
@@ -166,12 +218,8 @@ def test_a_broker_kill_during_a_micro_batch_loses_no_row(pipelines: Pipelines, t
             for number in range(1000):
                 producer.send("orders", json.dumps({"id": number}).encode())
         (tmp_path / "steps.py").write_text(WAITING.format(folder=tmp_path))
-        text = FILE.format(servers=servers, topic="orders").replace("[sink.delta]", "[step.slow]\n[sink.delta]")
-        text = text.replace("[step.slow]", '[step.slow]\npython = "steps.py:waiting"')
-        text = text.partition("[sink.delta]")[0] + '[sink.out]\nkind = "topic"\ntopic = "orders.out"\n'
-        (tmp_path / "shop.toml").write_text(text)
-        from ottla.spark.pipelines.loading import load_pipeline
-
+        slow = '[step.slow]\npython = "steps.py:waiting"\n[sink.parquet]\nkind = "parquet"\npath = "table"\n'
+        (tmp_path / "shop.toml").write_text(FILE.format(servers=servers, topic="orders") + slow)
         done: list[Any] = []
         pipeline = load_pipeline(tmp_path / "shop.toml")
         runner = threading.Thread(target=lambda: done.append(pipelines.run_loaded(pipeline)))
