@@ -214,6 +214,19 @@ def test_a_log_that_ends_at_damage_before_an_intact_batch_lacks_records(opened: 
     assert log.lacks_records
 
 
+@pytest.mark.parametrize("at", [3, 30, 70], ids=["base offset", "producer id", "records"])
+def test_a_log_whose_complete_last_batch_is_damaged_lacks_records(opened: Partition, at: int) -> None:
+    """A process that is killed during a write leaves a prefix of it, so a complete batch was acknowledged or may be."""
+    *_, last = headers(read_all(opened.log))
+    flip(opened.log.segments[-1].path, opened.log.segments[-1].size - last.size + at)
+    opened.kill()
+
+    log = opened.reopen_unclean(recovery_point=0)
+
+    assert log.next_offset == last.base_offset
+    assert log.lacks_records
+
+
 def test_a_log_that_was_cut_lacks_records_after_a_crash_too_until_that_is_forgotten(opened: Partition) -> None:
     *_, first, last = headers(read_all(opened.log))
     flip(opened.log.segments[-1].path, opened.log.segments[-1].size - first.size - last.size + 70)

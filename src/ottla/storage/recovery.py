@@ -276,10 +276,7 @@ class _Opening:
             if isinstance(batch, Damage):
                 damage = batch
                 if damage.offset >= self._known.recovery_point and not self._known.is_clean:
-                    # If an intact batch follows, this is more than an incomplete last write.
-                    later = segment.walk(damage.position, damage.offset, segment.base_offset + MAX_OFFSETS_IN_A_FILE)
-                    is_more = any(not isinstance(each, Damage) for each in later)
-                    self._lacks_records |= note_lacking(self._folder, lacks=is_more)
+                    self._lacks_records |= note_lacking(self._folder, lacks=_is_more_than_torn(segment, damage))
                     break
                 _logger.error("%s: corrupt batch at position %d: %s", segment.path, damage.position, damage.reason)
                 continue
@@ -364,6 +361,14 @@ class _Opening:
 
 def _logs_of(stem: str) -> set[str]:
     return {stem + LOG, stem + ENCRYPTED_LOG}
+
+
+def _is_more_than_torn(segment: Segment, damage: Damage) -> bool:
+    """Whether this is more than an incomplete last write, of which a prefix is there."""
+    if segment.has_whole_batch(damage.position):
+        return True
+    later = segment.walk(damage.position, damage.offset, segment.base_offset + MAX_OFFSETS_IN_A_FILE)
+    return any(not isinstance(each, Damage) for each in later)
 
 
 def _drop_cached(fd: int) -> None:

@@ -102,6 +102,14 @@ def walk(stretch: Stretch, read_ahead: int = _CHUNK_BYTES) -> Iterator[FoundBatc
         position += batch.header.size
 
 
+def has_whole_batch(stretch: Stretch) -> bool:
+    """Whether all bytes of a batch are at its position, intact or not: more than a prefix of one."""
+    try:
+        return _Window(stretch).header_at(stretch.position).size <= stretch.end - stretch.position
+    except ApiError:
+        return False
+
+
 def _misplaced(window: _Window, batch: FoundBatch, expected: int, end_offset: int) -> str | None:
     header = batch.header
     if header.base_offset == expected:

@@ -19,7 +19,7 @@ from ottla.storage.cipher import KEY_ID_END, key_id_of_batch
 from ottla.storage.files import DELETED, ENCRYPTED_LOG, LOG, TXN_INDEX, file_name, write_all
 from ottla.storage.segment_files.cold_read import Bounds, Unverified, find_checked
 from ottla.storage.segment_files.read_ends import ReadEnds
-from ottla.storage.segment_files.scan import NO_LIMIT, Damage, FoundBatch, Stretch, walk
+from ottla.storage.segment_files.scan import NO_LIMIT, Damage, FoundBatch, Stretch, has_whole_batch, walk
 from ottla.storage.segment_files.segment_indexes import NO_TIMESTAMP, OffsetEntry, SegmentIndexes
 from ottla.storage.segment_files.timestamps import is_newest_right
 from ottla.storage.segment_files.txn_index import TxnIndex
@@ -353,6 +353,9 @@ class Segment:
     def walk(self, position: int, offset: int, end_offset: int = NO_LIMIT) -> Iterator[FoundBatch | Damage]:
         """Each intact batch from this position on, where no offset is below `offset`, and the corrupt ranges."""
         return walk(self._stretch(position, offset, end_offset))
+
+    def has_whole_batch(self, position: int) -> bool:
+        return has_whole_batch(self._stretch(position, 0, NO_LIMIT))
 
     def _stretch(self, position: int, offset: int, end_offset: int) -> Stretch:
         decrypt = None if self.cipher is None else self.cipher.open
