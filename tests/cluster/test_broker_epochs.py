@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.cluster.registration import fence
-from ottla.cluster.replication.leading import NO_OFFSET
+from ottla.cluster.replication.leading import NO_EPOCH, NO_OFFSET
 from ottla.cluster.state import NO_NODE, BrokerInfo, InvalidUpdateVersion, Losses
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import Address
@@ -52,6 +52,22 @@ async def test_a_leader_does_not_count_the_fetch_of_an_earlier_registration(tmp_
 
         await brokers.ask(1, as_follower(brokers.topic_id, 3, 7, offset=1), 17)
         await until(lambda: 3 in brokers.state().isr)
+
+
+@in_loop
+async def test_a_restarted_node_fetches_without_the_epoch_of_its_earlier_process_until_it_is_registered(
+    tmp_path: Path,
+) -> None:
+    async with brokers_of(tmp_path, 1) as brokers:
+        brokers.catalog.register(BrokerInfo(1, {"PLAINTEXT": Address("127.0.0.1", 1)}, epoch=7))
+        replication = brokers.running[1].replication
+        assert replication is not None
+        await until(lambda: replication.present == {1: 7})
+        assert replication.broker_epoch == NO_EPOCH
+
+        replication.registered()
+
+        assert replication.broker_epoch == 7
 
 
 def test_a_restarted_node_does_not_join_by_its_earlier_fetches(zookeeper: str) -> None:

@@ -89,7 +89,7 @@ async def join(broker: Broker, cluster: JoinedCluster) -> None:
     listeners = {port.name: address_of(port) for port in _in_order(broker)}
     await cluster.start(listeners, free_bytes, _losses(broker, cluster))
     if broker.replication is not None:
-        broker.replication.forget_damage()
+        broker.replication.registered()
     if isinstance(broker.producer_ids, ProducerIdsInReserve):
         broker.producer_ids.fetch_soon()
 

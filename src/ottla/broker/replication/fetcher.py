@@ -177,16 +177,14 @@ class Fetcher:
                 self._delay(replica, f"could not sync: {failed}", logging.ERROR)
 
     def _request(self, asked: list[Replica]) -> FetchRequest:
-        config, me = self._replication.config, self._replication.cluster.view.brokers.get(self._replication.node_id)
+        config, broker_epoch = self._replication.config, self._replication.broker_epoch
         topics: dict[bytes, list[FetchPartition]] = {}
         for replica in asked:
             wanted = self._wanted(replica)
             if wanted is not None:
                 topics.setdefault(replica.key.topic_id.raw, []).append(wanted)
         return FetchRequest(
-            replica_state=ReplicaState(
-                replica_id=self._replication.node_id, replica_epoch=-1 if me is None else me.epoch
-            ),
+            replica_state=ReplicaState(replica_id=self._replication.node_id, replica_epoch=broker_epoch),
             max_wait_ms=self._most_wait_ms(),
             min_bytes=1,
             max_bytes=config.replica_fetch_response_max_bytes,

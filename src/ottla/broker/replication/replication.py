@@ -19,6 +19,7 @@ from ottla.broker.requests.turns import Turns
 from ottla.broker.upkeep.log_starts import note_starts
 from ottla.cluster.election import has_its_folder
 from ottla.cluster.leaderless import leaderless
+from ottla.cluster.replication.leading import NO_EPOCH
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ottla.cluster.leaderless import Leaderless
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.cluster.state import BrokerInfo, Cluster, PartitionState, ViewChange
+    from ottla.core.ids import TopicId
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -51,12 +53,13 @@ class Replication:
         self._raised: dict[Partition, int] = {}
         self._noting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_registered = False
         self._is_stopped = False
         self.security = node_security(broker.settings.cluster)
         self.tls = None if self.security is None else self.security.tls_context()
         self.others = OtherNodes(self)
         self.throttling = Throttling(broker, cluster.node_id)
-        self._high_watermarks = HighWatermarks(broker.data_dir.path)
+        self._high_watermarks = HighWatermarks(broker.data_dir.path, self._topic_id)
 
     @property
     def is_fenced(self) -> bool:
@@ -64,6 +67,14 @@ class Replication:
 
     def now_ms(self) -> int:
         return self.broker.steady_clock.now_ms()
+
+    @property
+    def broker_epoch(self) -> int:
+        """Unknown before this process is registered. With the epoch of an earlier process of this node, fetches could
+        add it to an ISR, which it then leaves because of the losses that it found at its start.
+        """
+        me = self.cluster.view.brokers.get(self.node_id) if self._is_registered else None
+        return NO_EPOCH if me is None else me.epoch
 
     def is_refused_by(self, node: int) -> bool:
         """Whether a registered node refuses connections. Only used to tell clients to retry."""
@@ -136,6 +147,10 @@ class Replication:
     def replica_of(self, partition: Partition) -> Replica | None:
         topic = self.broker.topics.by_name.get(partition.at.topic)
         return None if topic is None else self.replicas.get(PartitionKey(topic.entry.id, partition.at.partition))
+
+    def _topic_id(self, name: str) -> TopicId | None:
+        topic = self.broker.topics.by_name.get(name)
+        return None if topic is None else topic.entry.id
 
     def _replica(self, partition: Partition, key: PartitionKey) -> Replica:
         replica = self.replicas.get(key)
@@ -315,8 +330,9 @@ class Replication:
             and self._is_damaged(replica)
         ]
 
-    def forget_damage(self) -> None:
-        """Clear the damage: ISRs no longer rely on the records that local logs lack."""
+    def registered(self) -> None:
+        """Handle the registration of this process: ISRs no longer rely on the records that local logs lack."""
+        self._is_registered = True
         for replica in self.replicas.values():
             if replica.partition.is_open and replica.partition.log.lacks_records:
                 with suppress(OSError):  # then the replica leaves the ISR once more after the next start

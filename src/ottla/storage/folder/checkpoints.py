@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+HIGH_WATERMARK_TOPICS: Final = "replication-topic-id-checkpoint"
+"""Specific to Ottla; ignored by Kafka."""
 COMPACTED: Final = "cleaner-offset-checkpoint"
 ABORTED: Final = "aborted-transactions-checkpoint"
 """Specific to Ottla; ignored by Kafka."""
@@ -51,6 +53,22 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     return _checkpoint([f"{at.topic} {at.partition} {offset}" for at, offset in sorted(offsets.items())])
+
+
+def read_topic_ids(path: Path) -> dict[str, TopicId]:
+    """The id of each topic of another checkpoint; empty if the file does not exist."""
+    ids = {}
+    for line in _read_lines(path):
+        try:
+            topic, topic_id = line.split(" ")
+            ids[topic] = TopicId.parse(topic_id)
+        except ValueError:
+            raise BadCheckpoint(f"{path.name}: not a topic and its id: {line!r}") from None
+    return ids
+
+
+def write_topic_ids(path: Path, ids: Mapping[str, TopicId]) -> None:
+    replace_file(path, _checkpoint([f"{topic} {topic_id.text}" for topic, topic_id in sorted(ids.items())]))
 
 
 def read_aborted(path: Path) -> dict[TopicPartition, dict[int, int]]:
