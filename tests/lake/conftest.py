@@ -57,7 +57,8 @@ class Lake:
 
     @property
     def table_name(self) -> tuple[str, str]:
-        return tuple(table_of(self.topic, self.settings.namespace))
+        namespace, table = table_of(self.topic, self.settings.namespace)
+        return namespace, table
 
     @property
     def table(self) -> Any:
