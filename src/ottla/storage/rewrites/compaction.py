@@ -2,8 +2,8 @@
 
 As in Kafka: the keys appended since the last compaction are collected, and everything up to there is rewritten
 without superseded records. Tombstones are kept for `delete.retention.ms` after they were first seen, then
-removed. Aborted transactions are removed, and markers without remaining records. Unlike in Kafka, tombstones and markers
-are kept while a replica is not in sync.
+removed. Aborted transactions are removed, and markers without remaining records. Unlike in Kafka, tombstones and
+markers are kept while a replica is not in sync.
 """
 
 from __future__ import annotations
