@@ -35,8 +35,17 @@ class KeyLedger:
         self.sent: dict[tuple[int, str], set[str | None]] = {}
         self.last: dict[tuple[int, str], tuple[int, str | None]] = {}
         """Offset and value, None if the key was deleted."""
+        self.unacknowledged_deletes: dict[tuple[int, str], int] = {}
+        """Tombstones that were sent and not acknowledged: they may be stored, or be stored later."""
+
+    def sending(self, key: tuple[int, str], value: str | None) -> None:
+        self.sent.setdefault(key, set()).add(value)
+        if value is None:
+            self.unacknowledged_deletes[key] = self.unacknowledged_deletes.get(key, 0) + 1
 
     def acknowledged(self, key: tuple[int, str], offset: int | None, value: str | None) -> None:
+        if value is None:
+            self.unacknowledged_deletes[key] -= 1
         if offset is not None and offset > self.last.get(key, (-1, None))[0]:
             self.last[key] = offset, value
 
@@ -52,7 +61,7 @@ class KeyLedger:
             if partition not in logs:
                 continue
             kept = newest.get((partition, name))
-            if kept is None and value is not None:
+            if kept is None and value is not None and not self.unacknowledged_deletes.get((partition, name)):
                 found.append(f"key lost: {name} of partition {partition}, which is {value} at {offset}")
             elif kept is not None and kept[0] < offset:
                 found.append(f"key went back: {name} of partition {partition} is {kept}, and was {(offset, value)}")
@@ -83,7 +92,7 @@ class KeyWriter(Writer):
         name, is_deleted = _key(number)
         key = partition, name
         value = None if is_deleted else f"{self.name}.{self._lives}:{partition}:{number}"
-        self.ledger.sent.setdefault(key, set()).add(value)
+        self.ledger.sending(key, value)
         delivery = await producer.send(
             self.told.topic,
             None if value is None else value.encode(),

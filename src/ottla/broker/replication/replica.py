@@ -67,6 +67,10 @@ class Replica:
         return self._replication.node_id
 
     @property
+    def is_fenced(self) -> bool:
+        return self._replication.is_fenced
+
+    @property
     def is_here(self) -> bool:
         return self.state is not None and self.node_id in self.state.replicas
 

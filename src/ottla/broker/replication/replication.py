@@ -233,6 +233,7 @@ class Replication:
         self.offline.forget(replica)
         partition = replica.partition
         if partition.is_open or (self.broker.data_dir.path / str(partition.at)).exists():
+            _logger.info("%s: deleting the log: this broker is no longer a replica", partition.at)
             partition.close()
             self.broker.flusher.forget(partition)
             self.broker.maintenance.remove(self.broker.data_dir.delete_partitions([partition.at]))
