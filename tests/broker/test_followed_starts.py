@@ -70,7 +70,7 @@ class _Following:
     async def write_starts(self) -> None:
         self.fetcher._starts.check([self.replica])
         async with asyncio.timeout(20):
-            while self.fetcher._starts.are_being_written:
+            while self.fetcher._starts.are_being_written:  # noqa: ASYNC110 - no event tells
                 await asyncio.sleep(0)
 
 

@@ -1,7 +1,7 @@
 """The log start offsets that a follower reports to its leader: only durable ones.
 
-The leader answers DeleteRecords by the log start offsets of the fetches, and lets a replica join the ISR by them. A start
-offset that a crash or a full disk can undo would bring deleted records back once this replica is elected.
+The leader answers DeleteRecords by the log start offsets of the fetches, and lets a replica join the ISR by them. A
+start offset that a crash or a full disk can undo would bring deleted records back once this replica is elected.
 """
 
 from __future__ import annotations
