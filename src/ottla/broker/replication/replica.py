@@ -201,10 +201,6 @@ class Replica:
         if has_moved:
             self.partition.waits.end()
 
-    def start_raised(self) -> None:
-        """Handle a log start offset that was raised as at the leader."""
-        self._replication.note_start(self)
-
     def cut_high_watermark(self) -> None:
         """Lower the high watermark after a truncation."""
         self._followed_high_watermark = min(self.high_watermark, self.log.next_offset)
