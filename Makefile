@@ -9,7 +9,7 @@ LOCK   := requirements.lock
 INSTALL := $(BIN)/python -m pip install -q --require-hashes --constraint $(LOCK)
 GROUPS := build check test demo interop bench fuzz audit
 SOURCES := pyproject.toml setup.py $(LOCK) $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p* src/ottla/storage/*.px* src/ottla/broker/fast_path/*.px* src/ottla/spark/registry/*.pyx)
-LONG_PIPELINE_TESTS := $(addprefix tests/spark/pipelines/,test_a_day.py test_faults.py test_merging_kills.py test_object_stores.py test_schedulers.py)
+LONG_PIPELINE_TESTS := tests/lake/test_kills.py $(addprefix tests/spark/pipelines/,test_a_day.py test_faults.py test_merging_kills.py test_object_stores.py test_schedulers.py)
 
 # Times in built archives: the date of the last commit.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
@@ -49,7 +49,7 @@ cluster-test: $(VENV)/test  ## Fault tests of a cluster under load, and model te
 	LONG_CLUSTER_TEST=1 MODEL_EXAMPLES=3000 $(BIN)/python -m pytest tests/cluster -n 1 $(ARGS)
 
 pipeline-test: $(VENV)/test  ## Long tests of pipelines: a day of one, drivers killed KILLS times (default 20), real schedulers (needs Java 17+)
-	SPARK_KILLS=$(or $(KILLS),20) SCHEDULERS=1 $(BIN)/python -m pytest $(LONG_PIPELINE_TESTS) -n 1 $(ARGS)
+	SPARK_KILLS=$(or $(KILLS),20) LAKE_KILLS=1 SCHEDULERS=1 $(BIN)/python -m pytest $(LONG_PIPELINE_TESTS) -n 1 $(ARGS)
 
 simulate: $(VENV)/test  ## Simulated clusters under random faults for SECONDS (default 60); a failing seed can be replayed (docs/simulation.md)
 	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) $(ARGS)

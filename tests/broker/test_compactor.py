@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import ottla as package
+from ottla.broker.roles import Standalone
 from ottla.broker.settings import Settings
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ErrorCode
@@ -102,3 +103,49 @@ def test_a_stop_does_not_wait_for_compaction() -> None:
             compacting.cancel()
 
         broker.call(begin_and_cancel(broker.broker))
+
+
+class WithReplicas(Standalone):
+    """As if there were other replicas. The answers are given in turn; the last one is repeated."""
+
+    __slots__ = ("answers",)
+
+    answers: list[bool]
+
+    @property
+    def is_in_sync_everywhere(self) -> bool:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def keys_after_a_second_pass(broker: EphemeralBroker, answers: list[bool]) -> list[bytes | None]:
+    """The keys of a log whose key "a" was deleted, with these answers during the second pass."""
+    broker.create_topic("t", configs=COMPACT | {"delete.retention.ms": "0"})
+    partition = broker.broker.topics.by_name["t"].partitions[0]
+    role = WithReplicas(partition)
+    role.answers = [True]
+    partition.role = role
+
+    async def roll() -> None:
+        partition.log.roll()
+
+    for rows in ((b"a", b"1"), (b"a", None)), ((b"b", b"1"),):
+        with package.Producer(broker.bootstrap_servers) as producer:
+            for key, value in rows:
+                producer.send("t", value, key=key)
+        broker.call(roll())
+        compact(broker)
+        role.answers = answers
+    return [key for _, key, _ in read(broker)]
+
+
+def test_a_tombstone_is_removed_when_all_replicas_are_in_sync(ottla: EphemeralBroker) -> None:
+    assert keys_after_a_second_pass(ottla, [True]) == [b"b"]
+
+
+def test_a_tombstone_is_kept_while_a_replica_is_not_in_sync(ottla: EphemeralBroker) -> None:
+    assert keys_after_a_second_pass(ottla, [False]) == [b"a", b"b"]
+
+
+def test_a_tombstone_is_kept_when_a_replica_leaves_the_isr_during_the_pass(ottla: EphemeralBroker) -> None:
+    assert keys_after_a_second_pass(ottla, [True, False]) == [b"a", b"b"]
+    assert ottla.broker.compactor.passes == 2, "the pass was repeated without removing tombstones"

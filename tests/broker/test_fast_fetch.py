@@ -229,6 +229,21 @@ def test_a_waiting_fetch_of_a_deleted_topic_gets_an_error(fast: Side) -> None:
     asyncio.run(exchange())
 
 
+def test_a_waiting_fetch_is_not_answered_on_a_connection_that_is_closing(fast: Side) -> None:
+    """A real transport raises an error then."""
+
+    async def exchange() -> None:
+        state = fast.create("closing", 1)
+        consumer = Consumer(fast)
+        consumer.send(at_the_end(state, 0))
+        consumer.wire.close()
+        state.partitions[0].append(bytearray(FIRST))
+        assert await consumer.turn() == b""
+        assert not consumer.connection.is_busy
+
+    asyncio.run(exchange())
+
+
 def test_nothing_is_left_of_a_waiting_fetch_when_its_client_is_gone(fast: Side) -> None:
     async def exchange() -> None:
         state = fast.create("gone", 1)

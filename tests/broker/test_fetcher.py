@@ -27,6 +27,7 @@ def _replication(port: int) -> Any:
         node_id=1,
         security=None,
         tls=None,
+        broker=None,
         throttling=SimpleNamespace(wait_to_fetch_s=lambda _: 0.0),
     )
 

@@ -212,6 +212,7 @@ async def answered(broker: Broker, request: Request, version: int) -> tuple[Any,
         advertised=None,
         principal="User:ANONYMOUS",
         state={},
+        sends_files=False,
     )
     answer = broker.dispatcher.answer(connection, memoryview(bytearray(frame))[4:])
     buffers = answer if isinstance(answer, list) else await answer  # type: ignore[misc]

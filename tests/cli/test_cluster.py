@@ -147,7 +147,12 @@ def test_an_ambiguous_move_is_refused(cli: Cli, arguments: list[str], sentence: 
         (["alter", "0"], 2, "nothing to alter: give --set or --unset"),
         (["alter", "7", "--unset", "log.retention.ms"], 2, "there is no broker 7; known: 0"),
         (["alter", "x", "--unset", "log.retention.ms"], 2, "expected a broker id or all"),
-        (["alter", "0", "--set", "log.retention.ms=soon"], 1, "cannot alter broker '0': "),
+        (
+            ["alter", "0", "--set", "log.retention.ms=soon"],
+            2,
+            "--set: log.retention.ms: expected a number of ms, or e.g. 30s",
+        ),
+        (["alter", "0", "--set", "log.cleanup.policy=often"], 1, "cannot alter broker '0': "),
     ],
 )
 def test_invalid_usage_is_a_one_line_error(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:

@@ -45,6 +45,7 @@ def test_lists_and_deletions_have_short_names(alias: tuple[str, ...], path: tupl
 
 
 LISTING = {
+    ("lake", "status"),
     ("schema", "list"),
     ("schema", "show"),
     ("acl", "list"),

@@ -133,6 +133,18 @@ def test_a_redirected_reassignment_keeps_former_targets_until_the_new_one_is_in_
     assert (done.replicas, set(done.isr), done.leader) == ((3, 4), {3, 4}, 3)
 
 
+def test_a_redirected_reassignment_keeps_an_eligible_replica() -> None:
+    """Otherwise it would delete its log and, added again, still be eligible."""
+    moving = begin(partition((1, 3), min_isr=2), (2, 3), ALL)
+    alone = replace(moving, isr=(1,), eligible=(2,), leader=1)
+
+    redirected = begin(alone, (3, 4), ALL)
+
+    assert redirected.replicas == (3, 4, 1, 2)
+    assert (redirected.adding, redirected.removing) == ((4, 2), (1, 2))
+    assert set(redirected.eligible) <= set(redirected.replicas)
+
+
 def test_a_reassignment_redirected_to_its_origin_ends_when_that_replica_is_in_sync() -> None:
     back = begin(_moved_and_led_by_the_new(), (1,), brokers(2, 3))
 

@@ -56,8 +56,13 @@ class Lake:
             return writer.round()
 
     @property
+    def table_name(self) -> tuple[str, str]:
+        namespace, table = table_of(self.topic, self.settings.namespace)
+        return namespace, table
+
+    @property
     def table(self) -> Any:
-        return self.catalog.load_table(tuple(table_of(self.topic, self.settings.namespace)))
+        return self.catalog.load_table(self.table_name)
 
     def rows(self) -> pa.Table:
         return self.table.scan().to_arrow().sort_by([("_partition", "ascending"), ("_offset", "ascending")])

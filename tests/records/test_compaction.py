@@ -112,6 +112,16 @@ def test_tombstones_are_kept_until_their_horizon(form: Form) -> None:
     assert form.compaction.delete_horizon(form.batch.check_batch(after)) == horizon
 
 
+def test_tombstones_are_kept_beyond_their_horizon_while_a_replica_may_lack_them(form: Form) -> None:
+    batch = build(form, [(b"a", b"1", 5), (b"a", None, 6)])
+    keys = noted(form, [batch])
+    met = memoryview(compact(form, batch, keys))
+
+    rule = form.compaction.TombstoneRule(NOW_MS + 2 * RETENTION_MS, RETENTION_MS, may_remove=False)
+    assert form.compaction.compacted(met, form.batch.check_batch(met), keys, rule) is met
+    assert compact(form, met, keys, rule.now_ms) is None
+
+
 def test_a_batch_of_superseded_and_keyless_records_is_removed(form: Form) -> None:
     old = build(form, [(b"a", b"1", 5), (None, b"x", 6)])
     new = build(form, [(b"a", b"2", 7)], 2)

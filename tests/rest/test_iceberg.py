@@ -181,7 +181,7 @@ def test_a_broker_without_tables_says_so(tmp_path: Path) -> None:
     with HttpBroker(tmp_path) as served:
         refused = served.client.get("/iceberg/v1/config")
     assert refused.status_code == 404
-    assert "ottla.table.enable" in refused.json()["error"]["message"]
+    assert "ottla lake run" in refused.json()["error"]["message"]
 
 
 def test_the_catalog_is_not_imported_before_its_first_request() -> None:

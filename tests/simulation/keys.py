@@ -35,8 +35,21 @@ class KeyLedger:
         self.sent: dict[tuple[int, str], set[str | None]] = {}
         self.last: dict[tuple[int, str], tuple[int, str | None]] = {}
         """Offset and value, None if the key was deleted."""
+        self.open_deletes: dict[tuple[int, str], set[tuple[str, int]]] = {}
+        """Tombstones that were not acknowledged and may be stored after the last acknowledged value."""
 
-    def acknowledged(self, key: tuple[int, str], offset: int | None, value: str | None) -> None:
+    def sending(self, key: tuple[int, str], value: str | None, by: tuple[str, int]) -> None:
+        """Note a record, with its producer and its number there."""
+        self.sent.setdefault(key, set()).add(value)
+        if value is None:
+            self.open_deletes.setdefault(key, set()).add(by)
+
+    def acknowledged(self, key: tuple[int, str], offset: int | None, value: str | None, by: tuple[str, int]) -> None:
+        # The records of an idempotent producer are stored in order.
+        producer, number = by
+        is_over = {each for each in self.open_deletes.get(key, ()) if each[0] == producer and each[1] <= number}
+        if is_over:
+            self.open_deletes[key] -= is_over
         if offset is not None and offset > self.last.get(key, (-1, None))[0]:
             self.last[key] = offset, value
 
@@ -52,7 +65,7 @@ class KeyLedger:
             if partition not in logs:
                 continue
             kept = newest.get((partition, name))
-            if kept is None and value is not None:
+            if kept is None and value is not None and not self.open_deletes.get((partition, name)):
                 found.append(f"key lost: {name} of partition {partition}, which is {value} at {offset}")
             elif kept is not None and kept[0] < offset:
                 found.append(f"key went back: {name} of partition {partition} is {kept}, and was {(offset, value)}")
@@ -82,8 +95,9 @@ class KeyWriter(Writer):
         self._numbers[partition] += 1
         name, is_deleted = _key(number)
         key = partition, name
-        value = None if is_deleted else f"{self.name}.{self._lives}:{partition}:{number}"
-        self.ledger.sent.setdefault(key, set()).add(value)
+        by = f"{self.name}.{self._lives}", number
+        value = None if is_deleted else f"{by[0]}:{partition}:{number}"
+        self.ledger.sending(key, value, by)
         delivery = await producer.send(
             self.told.topic,
             None if value is None else value.encode(),
@@ -91,17 +105,17 @@ class KeyWriter(Writer):
             partition=partition,
             timestamp_ms=EDGES.wall_ms(),
         )
-        task = asyncio.create_task(self._told(key, value, delivery))
+        task = asyncio.create_task(self._told(key, value, by, delivery))
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
-    async def _told(self, key: tuple[int, str], value: str | None, delivery: Any) -> None:
+    async def _told(self, key: tuple[int, str], value: str | None, by: tuple[str, int], delivery: Any) -> None:
         try:
             placed = await delivery
         except ClientError as failed:
             self.world.loop.note(self.name, str(failed))
         else:
-            self.ledger.acknowledged(key, placed.offset, value)
+            self.ledger.acknowledged(key, placed.offset, value, by)
             self.world.loop.note("ok", key, value, placed.offset)
 
 

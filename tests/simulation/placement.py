@@ -63,10 +63,10 @@ class Damage:
         """Nodes with changed bits on their disks, until these are replaced."""
 
     def _settle(self) -> None:
-        """A node that is in sync everywhere has all data again."""
+        """A node that is in sync everywhere has all data again. Without a leader, the ISR is of the lost disk."""
         for node in sorted(self._lacking):
             held = [place for place in places(self._tree) if node in place.replicas]
-            if all(node in place.isr and len(place.isr) > 1 for place in held):
+            if all(node in place.isr and len(place.isr) > 1 and place.leader != NO_NODE for place in held):
                 self._lacking.discard(node)
 
     def may_hit(self, node: int) -> bool:

@@ -44,10 +44,17 @@ def keyed(*rows: tuple[bytes | None, bytes | None], by: Producing = NOBODY, at: 
     )
 
 
-def compact(log: PartitionLog, compacted_until: int = 0, now_ms: int = NOW, budget: Budget = AMPLE) -> int:
+def compact(
+    log: PartitionLog,
+    compacted_until: int = 0,
+    now_ms: int = NOW,
+    budget: Budget = AMPLE,
+    *,
+    may_remove: bool = True,
+) -> int:
     """Compact everything possible; returns the compacted position."""
     dirty = find_dirty(log, compacted_until, log.last_stable_offset, RULE, now_ms)
-    compaction = Compaction(log, dirty, TombstoneRule(now_ms, DAY_MS), budget)
+    compaction = Compaction(log, dirty, TombstoneRule(now_ms, DAY_MS, may_remove), budget)
     compaction.note_keys()
     assert compaction.error is None
     for rewrite in compaction.rewrites():
@@ -215,9 +222,13 @@ def test_a_marker_is_kept_while_its_transaction_has_records(partition: OpenParti
     assert markers() == [1, 3]
     log.append(keyed((b"b", b"1")))
     log.roll()
+    until = compact(log, until, NOW + DAY_MS, may_remove=False)
+    assert markers() == [1, 3], "a replica may lack it"
+    log.append(keyed((b"c", b"1")))
+    log.roll()
     compact(log, until, NOW + DAY_MS)
     assert markers() == [3]
-    assert committed(log) == [(2, b"a", b"1"), (4, b"b", b"1")]
+    assert committed(log) == [(2, b"a", b"1"), (4, b"b", b"1"), (5, b"c", b"1")]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -115,6 +115,41 @@ def test_a_checkpoint_is_taken_in_steps(dirs: Dirs) -> None:
     assert not list(dirs.path.glob("*.tmp"))
 
 
+def test_a_log_start_is_durable_once_the_flush_of_its_checkpoint_is_confirmed(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, b"1", b"2", b"3")
+    folder.logs[ORDERS].flush()
+    folder.logs[ORDERS].raise_start(2)
+    checkpoints = folder.checkpoints
+    written = checkpoints.begin()
+    written.run()
+    placed = checkpoints.place(written)
+    assert checkpoints.durable_start(ORDERS) == 0
+
+    placed.run()
+    checkpoints.confirm(placed)
+
+    assert checkpoints.durable_start(ORDERS) == 2
+    dirs.kill()
+    assert dirs.open().checkpoints.durable_start(ORDERS) == 2
+
+
+def test_a_log_start_that_a_truncation_lowers_during_a_flush_is_not_confirmed(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, b"1", b"2", b"3")
+    log = folder.logs[ORDERS]
+    log.flush()
+    log.raise_start(2)
+    written = folder.checkpoints.begin()
+    written.run()
+    placed = folder.checkpoints.place(written)
+    placed.run()
+    truncate_to(log, 1)
+    folder.checkpoints.confirm(placed)
+
+    assert folder.checkpoints.durable_start(ORDERS) == log.start_offset <= 1
+
+
 @pytest.mark.parametrize("is_created_again_first", [False, True])
 def test_a_checkpoint_overtaken_by_a_deletion_omits_the_partition(
     dirs: Dirs,

@@ -283,6 +283,11 @@ class Partition:
         """
         return self.role.retention_limit
 
+    @property
+    def is_in_sync_everywhere(self) -> bool:
+        """Whether all replicas have all committed records."""
+        return self.role.is_in_sync_everywhere
+
 
 def _intake(config: TopicConfig) -> Intake | None:
     if config.keeps_batches:

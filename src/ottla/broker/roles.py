@@ -127,6 +127,11 @@ class Role(ABC):
         """The offset from which retention must keep records; None if there is no limit."""
         return None
 
+    @property
+    def is_in_sync_everywhere(self) -> bool:
+        """Whether all replicas have all committed records."""
+        return True
+
     # Followers
 
     def check_follower(self, offset: int) -> None:

@@ -1,9 +1,9 @@
 """Reassignment of a partition (KIP-455). Pure rules.
 
 During a reassignment, the new replicas exist beside the old ones. The old ones are removed when every target replica is
-in the ISR, as in Kafka. An in-sync replica that a later target does not contain also stays until then: it may have
-records that no other replica has. It is both `adding` and `removing`, since it is in neither the original nor the final
-replicas.
+in the ISR, as in Kafka. An in-sync or eligible replica that a later target does not contain also stays until then: it
+may have records that no other replica has. It is both `adding` and `removing`, since it is in neither the original nor
+the final replicas.
 
 Removing a replica begins a new leader epoch, as in Kafka: the broker deletes its log, and if it is added again, a fetch
 that it sent before must not count as progress of its new, empty log.
@@ -29,7 +29,8 @@ def begin(state: PartitionState, target: Sequence[int], brokers: Mapping[int, Br
     _check_target(state, target, held, brokers)
     added = tuple(node for node in target if node not in held)
     removed = tuple(node for node in held if node not in target)
-    given_up = tuple(node for node in state.adding if node not in target and node in state.isr)
+    may_lead = (*state.isr, *state.eligible)
+    given_up = tuple(node for node in state.adding if node not in target and node in may_lead)
     redirected = replace(
         state,
         replicas=(*target, *removed, *given_up),

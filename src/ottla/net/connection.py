@@ -211,6 +211,8 @@ class Connection(ClientStream[memoryview, FrameParser], asyncio.BufferedProtocol
 
     def _answered_in_place(self, answer: bytes | memoryview | list[Sendable]) -> None:
         self._pending = None
+        if self._transport.is_closing():
+            return
         self._moved += 1
         if isinstance(answer, memoryview):
             self._backlog.insert(0, answer)

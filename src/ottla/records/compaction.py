@@ -38,10 +38,16 @@ class TombstoneRule(NamedTuple):
 
     now_ms: int
     delete_retention_ms: int
+    may_remove: bool = True
+    """False while a replica may lack some of them: it would keep the records that they delete."""
 
     @property
     def horizon_ms(self) -> int:
         return self.now_ms + self.delete_retention_ms
+
+    def is_over(self, horizon: int | None) -> bool:
+        """Whether the tombstones of a batch with this delete horizon are removed."""
+        return self.may_remove and horizon is not None and self.now_ms >= horizon
 
 
 def delete_horizon(header: BatchHeader) -> int | None:
@@ -66,7 +72,7 @@ def compacted(
     The result is valid until the same keys are used for the next batch.
     """
     horizon = delete_horizon(header)
-    with_tombstones = horizon is None or rule.now_ms < horizon
+    with_tombstones = not rule.is_over(horizon)
     records = _records(batch, header, keys)
     kept = keep_latest(keys, records, header.base_offset, 0, with_tombstones)
     if not kept.record_count:

@@ -115,6 +115,19 @@ def test_while_an_isr_change_is_pending_both_sets_count() -> None:
     assert rules.high_watermark == 12
 
 
+def test_all_replicas_have_the_committed_records_when_all_are_in_the_isr() -> None:
+    rules = leading(isr=(0, 1))
+    assert not rules.is_complete
+
+    rules.propose(frozenset((0, 1, 2)))
+    assert not rules.is_complete
+    rules.changed(replace(STATE, version=STATE.version + 1))
+    assert rules.is_complete
+
+    rules.changed(replace(STATE, replicas=(0, 1, 2, 3), adding=(3,), version=STATE.version + 2))
+    assert not rules.is_complete
+
+
 def test_an_older_state_changes_nothing() -> None:
     rules = leading()
 

@@ -1,4 +1,4 @@
-"""What happens to waiting appends when a partition gets a new leader epoch."""
+"""Roles of a replica: waiting appends in a new leader epoch, and whether all replicas are in sync."""
 
 from __future__ import annotations
 
@@ -47,3 +47,25 @@ def test_waiting_appends_complete_when_the_same_broker_leads_the_next_epoch() ->
 def test_waiting_appends_fail_when_another_broker_may_have_led_between() -> None:
     with pytest.raises(NotLeaderOrFollower):
         asyncio.run(append_then_lead_alone_in(2))
+
+
+def test_a_leader_knows_whether_all_replicas_are_in_sync() -> None:
+    replica = led_by_node_1()
+    assert replica.led is not None
+    assert replica.led.is_in_sync_everywhere
+
+    replica.led.leading.changed(replace(TWO_REPLICAS, isr=(1,), version=TWO_REPLICAS.version + 1))
+    assert not replica.led.is_in_sync_everywhere
+
+
+def test_a_follower_knows_whether_all_replicas_are_in_sync_unless_it_is_fenced() -> None:
+    replica = led_by_node_1()
+    node: Any = replica._replication
+    replica.become_follower(replace(TWO_REPLICAS, leader=2))
+    assert replica.partition.role.is_in_sync_everywhere
+
+    node.is_fenced = True
+    assert not replica.partition.role.is_in_sync_everywhere
+    node.is_fenced = False
+    replica.become_follower(replace(TWO_REPLICAS, leader=2, isr=(2,)))
+    assert not replica.partition.role.is_in_sync_everywhere

@@ -41,7 +41,6 @@ def take_over(replica: Replica, data: PartitionData) -> None:
     start = min(data.log_start_offset, log.next_offset)
     if start > log.start_offset:
         log.raise_start(start)
-        replica.start_raised()
     replica.follow_to(data.high_watermark)
 
 

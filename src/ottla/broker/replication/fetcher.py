@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.peers.connections import NodeConnections
 from ottla.broker.replication.copying import find_back, take_over, truncate_diverging
+from ottla.broker.replication.followed_starts import FollowedStarts
 from ottla.broker.requests.turns import Turns
 from ottla.client.errors import BrokerError, ClientClosed, ClientError, ConnectionRefused
 from ottla.cluster.replication.throttle import most_at_once
@@ -25,6 +26,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _LOOK_AT_RATES_S: Final = 1.0
 """A raised rate is noticed within this time by a throttled fetch."""
+_WHILE_WRITING_MS: Final = 10
 _SCRATCH_BYTES: Final = 256 << 10
 _PATIENCE_MS: Final = 10_000
 """The extra time after which a silent leader counts as dead."""
@@ -42,6 +44,7 @@ class Fetcher:
         self._is_refused = False
         self._complaint = ""
         self._complaints: dict[PartitionKey, str] = {}
+        self._starts = FollowedStarts(replication.broker)
         self._connections = NodeConnections(
             replication,
             f"-fetcher-{leader}",
@@ -83,6 +86,7 @@ class Fetcher:
     async def stop(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        await self._starts.stop()
         self._hang_up()
 
     def _hang_up(self) -> None:
@@ -101,6 +105,7 @@ class Fetcher:
                     continue
                 connection = await self._connected()
                 await self._sync()
+                self._starts.check(self._due())
                 # Collected only now: there may be more to fetch than before the connection was open.
                 await self._fetch(connection)
                 self._complaint = ""
@@ -206,12 +211,16 @@ class Fetcher:
             current_leader_epoch=replica.leader_epoch,
             fetch_offset=log.next_offset,
             last_fetched_epoch=log.epochs.latest,
-            log_start_offset=log.start_offset,
+            log_start_offset=self._starts.durable(replica),
             partition_max_bytes=self._most_bytes(replica),
         )
 
     def _most_wait_ms(self) -> int:
-        """The maximum wait: at most until a throttled partition may be fetched again."""
+        """The maximum wait: at most until a throttled partition may be fetched again. Short while log start offsets are
+        written: the next fetch reports them.
+        """
+        if self._starts.are_being_written:
+            return _WHILE_WRITING_MS
         waits_s = map(self._replication.throttling.wait_to_fetch_s, self._replicas.values())
         most = self._replication.config.replica_fetch_wait_max_ms
         return int(min([most, *(wait_s * 1000 + 1 for wait_s in waits_s if wait_s)]))

@@ -67,6 +67,10 @@ class Replica:
         return self._replication.node_id
 
     @property
+    def is_fenced(self) -> bool:
+        return self._replication.is_fenced
+
+    @property
     def is_here(self) -> bool:
         return self.state is not None and self.node_id in self.state.replicas
 
@@ -196,10 +200,6 @@ class Replica:
         self._followed_high_watermark = committed
         if has_moved:
             self.partition.waits.end()
-
-    def start_raised(self) -> None:
-        """Handle a log start offset that was raised as at the leader."""
-        self._replication.note_start(self)
 
     def cut_high_watermark(self) -> None:
         """Lower the high watermark after a truncation."""

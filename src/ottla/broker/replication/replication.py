@@ -16,7 +16,6 @@ from ottla.broker.replication.offline import OfflineReplicas
 from ottla.broker.replication.replica import Replica
 from ottla.broker.replication.throttling import Throttling
 from ottla.broker.requests.turns import Turns
-from ottla.broker.upkeep.log_starts import note_starts
 from ottla.cluster.election import has_its_folder
 from ottla.cluster.leaderless import leaderless
 from ottla.cluster.replication.leading import NO_EPOCH
@@ -50,8 +49,6 @@ class Replication:
         self._fetchers: dict[int, Fetcher] = {}
         self._isr_changes = IsrChanges(cluster)
         self.offline = OfflineReplicas(self)
-        self._raised: dict[Partition, int] = {}
-        self._noting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._is_registered = False
         self._is_stopped = False
@@ -125,8 +122,6 @@ class Replication:
         )
         await self._isr_changes.stop()
         await self.offline.stop()
-        if self._noting is not None:
-            await asyncio.gather(self._noting, return_exceptions=True)
         self.others.close()
         await self._checkpoint()
 
@@ -253,6 +248,7 @@ class Replication:
         self.offline.forget(replica)
         partition = replica.partition
         if partition.is_open or (self.broker.data_dir.path / str(partition.at)).exists():
+            _logger.info("%s: deleting the log: this broker is no longer a replica", partition.at)
             partition.close()
             self.broker.flusher.forget(partition)
             self.broker.maintenance.remove(self.broker.data_dir.delete_partitions([partition.at]))
@@ -272,18 +268,6 @@ class Replication:
     def unfollow(self, replica: Replica) -> None:
         for fetcher in self._fetchers.values():
             fetcher.remove(replica)
-
-    def note_start(self, replica: Replica) -> None:
-        """Checkpoint raised log start offsets soon, many of them together."""
-        self._raised[replica.partition] = replica.log.start_offset
-        if self._noting is None:
-            self._noting = asyncio.create_task(self._note_starts())
-
-    async def _note_starts(self) -> None:
-        while self._raised:
-            raised, self._raised = self._raised, {}
-            await note_starts(self.broker, raised)
-        self._noting = None
 
     # Leading
 

@@ -88,6 +88,12 @@ class _ReplicaRole(Role):
     def retention_limit(self) -> int | None:
         return self.high_watermark
 
+    @property
+    def is_in_sync_everywhere(self) -> bool:
+        # A follower may learn late that a replica left the ISR, and a fenced one does not learn it at all.
+        state = self._replica.state
+        return state is not None and not self._replica.is_fenced and set(state.replicas) <= set(state.isr)
+
     def check_consumer(self, offset: int, rack_id: str) -> None:
         # A consumer with a rack was sent here by the leader (KIP-392).
         if not rack_id or not self.is_here:
@@ -215,6 +221,10 @@ class Leader(_ReplicaRole):
     def low_watermark(self) -> int:
         self.check_leads()
         return self.leading.low_watermark(self._partition.log.start_offset)
+
+    @property
+    def is_in_sync_everywhere(self) -> bool:
+        return self.leading.is_complete
 
     def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None]:
         """Wake followers, so that they learn the new log start offset now."""

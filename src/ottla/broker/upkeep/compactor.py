@@ -10,7 +10,7 @@ from ottla.core.errors import ApiError
 from ottla.records.compaction import TombstoneRule
 from ottla.storage.files import storage_errors
 from ottla.storage.rewrites.compaction import Budget, Compaction, CompactionRule, find_dirty
-from ottla.storage.rewrites.rewriting import put_in_place
+from ottla.storage.rewrites.rewriting import discard, put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,8 @@ class Compactor:
                         yield topic, partition, dirty
 
     async def _compact(self, topic: TopicState, partition: Partition, dirty: Dirty) -> None:
-        tombstones = TombstoneRule(self._broker.clock.now_ms(), topic.config.delete_retention_ms)
+        may_remove = partition.is_in_sync_everywhere
+        tombstones = TombstoneRule(self._broker.clock.now_ms(), topic.config.delete_retention_ms, may_remove)
         compaction = Compaction(partition.log, dirty, tombstones, self._budget)
         try:
             await self._run(topic, partition, compaction)
@@ -88,6 +89,10 @@ class Compactor:
             for rewrite in compaction.rewrites():
                 await loop.run_in_executor(None, rewrite.run)
                 if not self._is_there(topic):
+                    return
+                if compaction.may_remove_tombstones and not partition.is_in_sync_everywhere:
+                    # A replica may copy this log meanwhile, and have records without their tombstones.
+                    discard(log, rewrite)
                     return
                 if not put_in_place(log, rewrite):
                     if rewrite.error is not None:

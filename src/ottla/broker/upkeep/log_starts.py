@@ -41,7 +41,7 @@ async def note_starts(broker: Broker, starts: Mapping[Partition, int]) -> dict[P
         unnoted = {
             each: offset
             for each, offset in unnoted.items()
-            if each not in failed and broker.data_dir.checkpoints.log_start(each.at) < offset
+            if each not in failed and broker.data_dir.checkpoints.durable_start(each.at) < offset
         }
     return failed | {each: StorageError(f"{each.at}: could not checkpoint the log start") for each in unnoted}
 

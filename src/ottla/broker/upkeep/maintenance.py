@@ -98,8 +98,8 @@ class Maintenance:
             await loop.run_in_executor(None, written.run)
             placed = data_dir.checkpoints.place(written)
             await loop.run_in_executor(None, placed.run)
-        with storage_errors("syncing checkpoints"):
-            placed.must_have_succeeded()
+            with storage_errors("syncing checkpoints"):
+                data_dir.checkpoints.confirm(placed)
 
     def remove(self, doomed: Iterable[Path]) -> None:
         """Remove unused files and folders, in a worker thread."""

@@ -28,11 +28,16 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   ottla lake run orders                                               (values as they are, until Ctrl-C)
-  ottla lake run orders --values json --columns "id bigint, amount double, at timestamp"
+  ottla lake run orders --values json --columns 'id bigint, amount double, at timestamp'
   ottla lake run orders --values registry --registry http://localhost:8082/schema-registry
-  ottla lake run orders payments --partition-by "day(_timestamp)" --commit-interval 30s
+  ottla lake run orders payments --partition-by 'day(_timestamp)' --commit-interval 30s
   ottla lake run orders --warehouse s3://bucket/lake --catalog type=rest --catalog uri=https://catalog
   ottla lake status
+"""
+STATUS_EXAMPLES = """\b
+Examples:
+  ottla lake status
+  ottla lake status --dir data/lake -o json
 """
 
 
@@ -191,7 +196,7 @@ def _topic(name: str, options: dict[str, Any]) -> TopicSettings:
     )
 
 
-@lake.command()
+@lake.command(epilog=STATUS_EXAMPLES)
 @_with_place
 @with_output_option
 @with_broker_options

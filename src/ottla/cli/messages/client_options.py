@@ -33,7 +33,7 @@ _KAFKA_NAMES: Final = {
 }
 _NOT_AS_TEXT: Final = frozenset({"security", "partitioner", "group", "ordered"})
 
-_UNUSED: Final = {"Security": Any, "Callable": Callable}
+_UNUSED: Final = {"Security": Any, "Callable": Callable, "Partitioner": Any}
 """Types of options that cannot be given as text, which the module imports for type checkers only."""
 
 

@@ -93,6 +93,11 @@ class Leading:
         """Whether everything that former leaders may have committed is known to be committed (KIP-207)."""
         return self.high_watermark >= self.epoch_start
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all replicas are in the ISR, and so have all records below the high watermark."""
+        return self.isr.issuperset(self.replicas)
+
     def has_enough(self, min_insync_replicas: int) -> bool:
         return len(self.isr) >= min(min_insync_replicas, len(self.replicas))
 

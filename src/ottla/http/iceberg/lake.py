@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S: Final = 10.0
 """How long to wait for a commit of the writer."""
-_HINT: Final = "set the topic config ottla.table.enable=true, or run: ottla lake"
+_HINT: Final = "run: ottla lake run TOPIC --dir DATA/lake"
 
 _NAMESPACES: Final = """
 SELECT namespace FROM iceberg_namespace_properties WHERE catalog_name = ?1

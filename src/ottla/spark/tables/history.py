@@ -76,7 +76,7 @@ def open_history(topic: str, catalog: Catalog) -> History:
         table = load_catalog("ottla", **properties).load_table(name)
     except NoSuchTableError:
         raise OttlaError(
-            f"topic {topic} has no table {name} in {properties.get('uri')}; set its config ottla.table.enable=true"
+            f"topic {topic} has no table {name} in {properties.get('uri')}; run: ottla lake run {topic}"
         ) from None
     written_from = table.metadata.properties.get(TOPIC, topic)
     if written_from != topic:

@@ -49,10 +49,17 @@ class FolderCheckpoints:
         self._compacted = self._read(checkpoints.COMPACTED, checkpoints.read_offsets)
         self._outdated: set[TopicPartition] = set()
         self._newest: Flush | None = None
+        self._placed_starts = dict(self.log_starts)
+        """The log start offsets of the installed checkpoint, which may not be durable yet."""
+        self._durable_starts = self._placed_starts
 
     def log_start(self, at: TopicPartition) -> int:
-        """The log start offset in the newest checkpoint: no crash brings back records below it."""
+        """The log start offset to open the log with; it may be in a checkpoint that is not durable yet."""
         return self.log_starts.get(at, 0)
+
+    def durable_start(self, at: TopicPartition) -> int:
+        """The log start offset in the newest durable checkpoint: no crash brings back records below it."""
+        return self._durable_starts.get(at, 0)
 
     def compacted_until(self, at: TopicPartition) -> int:
         """The offset below which records have been compacted."""
@@ -72,7 +79,7 @@ class FolderCheckpoints:
         placed = self.place(written)
         placed.run()
         with storage_errors(_WRITING):
-            placed.must_have_succeeded()
+            self.confirm(placed)
 
     def begin(self) -> Flush:
         """Begin a checkpoint in steps: run the result in any thread, then pass it to `place`."""
@@ -88,7 +95,7 @@ class FolderCheckpoints:
         return self._newest
 
     def place(self, written: Flush) -> Flush:
-        """Install a finished checkpoint; it is durable once the returned flush was run."""
+        """Install a finished checkpoint; it is durable once the returned flush was run. Then call `confirm`."""
         if written is not self._newest:
             # The checkpoint was superseded by a change that could not wait.
             written = self.begin()
@@ -98,7 +105,13 @@ class FolderCheckpoints:
             for path in paths:
                 beside(path).replace(path)
             self._outdated.clear()
+            self._placed_starts = dict(self.log_starts)
             return Flush(0, [self._files.with_room(lambda: open_folder(self._path))])
+
+    def confirm(self, placed: Flush) -> None:
+        """Note that the installed checkpoint is durable; raises OSError if its flush failed."""
+        placed.must_have_succeeded()
+        self._durable_starts = self._placed_starts
 
     @contextmanager
     def _placing(self) -> Iterator[list[Path]]:
@@ -117,7 +130,7 @@ class FolderCheckpoints:
         """Drop the entries of a deleted partition; they are in the files until the next checkpoint."""
         self._newest = None
         self.recovery_points.pop(at, None)
-        self.log_starts.pop(at, None)
+        self._forget_start(at)
         self.aborted.pop(at, None)
         self._compacted.pop(at, None)
         self._outdated.add(at)
@@ -128,13 +141,20 @@ class FolderCheckpoints:
         self._compacted.pop(at, None)
         if at in self.recovery_points or at in self.log_starts or at in self._outdated:
             self.recovery_points.pop(at, None)
-            self.log_starts.pop(at, None)
+            self._forget_start(at)
             self.write()
+
+    def _forget_start(self, at: TopicPartition) -> None:
+        for starts in (self.log_starts, self._placed_starts, self._durable_starts):
+            starts.pop(at, None)
 
     def lower(self, at: TopicPartition, offset: int) -> None:
         """Lower checkpoints to this offset: records from it on will be replaced, so they are neither synced nor
         deleted.
         """
+        for starts in (self._placed_starts, self._durable_starts):
+            if starts.get(at, 0) > offset:
+                starts[at] = offset
         for name, noted in (
             (checkpoints.RECOVERY_POINTS, self.recovery_points),
             (checkpoints.LOG_STARTS, self.log_starts),

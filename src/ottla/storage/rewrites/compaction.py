@@ -2,7 +2,8 @@
 
 As in Kafka: the keys appended since the last compaction are collected, and everything up to there is rewritten
 without superseded records. Tombstones are kept for `delete.retention.ms` after they were first seen, then
-removed. Aborted transactions are removed, and markers without remaining records.
+removed. Aborted transactions are removed, and markers without remaining records. Unlike in Kafka, tombstones and
+markers are kept while a replica is not in sync.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ class Compaction:
         self.until = dirty.until
         """The offset below which records are compacted when the pass is complete."""
         self.error: OSError | ApiError | None = None
+        self.may_remove_tombstones = tombstones.may_remove
         self._segments = [segment for segment in log.segments[:-1] if segment.base_offset < dirty.until]
         self._segment_bytes = log.config.segment_bytes
         self._cipher = log.cipher
@@ -222,7 +224,7 @@ class Sifting:
         last = self._lasts.get(header.producer_id)
         is_last = last is not None and last.data_offset is None and last.epoch == header.producer_epoch
         horizon = delete_horizon(header)
-        if not is_needed and not is_last and horizon is not None and self._tombstones.now_ms >= horizon:
+        if not is_needed and not is_last and self._tombstones.is_over(horizon):
             return None
         self.kept_markers.add(header.base_offset)
         return batch.data if is_needed or horizon is not None else with_horizon(batch.data, header, self._tombstones)

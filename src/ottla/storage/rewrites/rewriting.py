@@ -130,8 +130,7 @@ def put_in_place(log: PartitionLog, rewrite: Rewrite) -> bool:
     """Replace the old segments by the rewritten one. Returns False if they have changed meanwhile."""
     base_offset = rewrite.base_offset
     if rewrite.error or log.is_offline or log.is_abandoned or not rewrite.is_of(log.segments[:-1]):
-        with storage_errors(log.folder.name):
-            discard_cleaned(log.folder, base_offset)
+        discard(log, rewrite)
         return False
     try:
         for old in rewrite.segments:
@@ -144,6 +143,11 @@ def put_in_place(log: PartitionLog, rewrite: Rewrite) -> bool:
     log.unsynced.keep_only(log.segments.all)
     log.keep_needed_snapshots()
     return True
+
+
+def discard(log: PartitionLog, rewrite: Rewrite) -> None:
+    with storage_errors(log.folder.name):
+        discard_cleaned(log.folder, rewrite.base_offset)
 
 
 def remove_rewriting(scratch: Path) -> None:

@@ -58,7 +58,8 @@ RETENTION: Final = (
         broker_name="log.cleaner.delete.retention.ms",
         documentation=(
             "How long compaction keeps tombstones (records with a null value, which delete their key). A consumer "
-            "that reads the whole topic within this time sees every deletion."
+            "that reads the whole topic within this time sees every deletion. Tombstones are kept longer while a "
+            "replica is not in sync."
         ),
     ),
     Definition(
