@@ -14,7 +14,7 @@ from ottla.cli.messages.schemas import registry_of
 from ottla.cli.profiles import Profile
 from ottla.schema import AvroSerializer, ProtobufSerializer, Schema
 from ottla.schema.avro_json import avro_value
-from ottla.schema.errors import SchemaError
+from ottla.schema.errors import RegistryRefused, SchemaError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,20 @@ def test_a_file_is_registered_and_what_is_consumed_can_be_produced(
     command("produce", "files", "--schema", "files-value", "--format", "json", given=full)
     assert command.all_of("files") == [LINE, LINE]
     assert "Order" not in command.all_of("files", "--raw")[0]
+
+
+def test_a_dry_run_registers_nothing(command: Commands, registry: Registry, tmp_path: Path) -> None:
+    file = tmp_path / "order.avsc"
+    file.write_text(AVRO)
+
+    done = command("produce", "tried", "--dry-run", "--schema", str(file), given=LINE, fails=True)
+
+    assert "ottla schema register tried-value" in done.output
+    with pytest.raises(RegistryRefused):
+        registry.latest("tried-value")
+    registry.register("tried-value", Schema(AVRO))
+    done = command("produce", "tried", "--dry-run", "--schema", str(file), given=LINE)
+    assert "1 message could be written to tried" in done.output
 
 
 def test_by_id_with_a_key(command: Commands, registry: Registry) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ def decimal_of(kind: Type) -> tuple[int, int] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-def shown(kind: Type) -> str:
-    """As Spark's DDL writes it."""
+def shown(kind: Type, name: Callable[[str], str] = str) -> str:
+    """As Spark's DDL writes it; `name` may quote the names of fields."""
     if isinstance(kind, Struct):
-        return "struct<" + ",".join(f"{each.name}:{shown(each.type)}" for each in kind.fields) + ">"
+        return "struct<" + ",".join(f"{name(each.name)}:{shown(each.type, name)}" for each in kind.fields) + ">"
     if isinstance(kind, Array):
-        return f"array<{shown(kind.element)}>"
+        return f"array<{shown(kind.element, name)}>"
     if isinstance(kind, Map):
-        return f"map<{shown(kind.key)},{shown(kind.value)}>"
+        return f"map<{shown(kind.key, name)},{shown(kind.value, name)}>"
     return kind

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 VALUE: Final = "value"
 """The only column of a schema that is not a record."""
 
-_AVRO: Final = {
+AVRO_SIMPLE: Final = {
     "boolean": "boolean",
     "int": "int",
     "long": "bigint",
@@ -30,7 +30,6 @@ _AVRO: Final = {
     "string": "string",
     "fixed": "binary",
     "enum": "string",
-    "null": "string",
 }
 AVRO_LOGICAL: Final = {
     "timestamp-millis": "timestamp",
@@ -61,7 +60,7 @@ def avro_type(schema: AvroSchema, inside: tuple[AvroSchema, ...] = ()) -> Type:
     digits = avro_decimal(schema)
     if digits is not None:
         return f"decimal({digits[0]},{digits[1]})"
-    return AVRO_LOGICAL.get(str(schema.props.get("logicalType")), _AVRO[schema.kind])
+    return AVRO_LOGICAL.get(str(schema.props.get("logicalType")), AVRO_SIMPLE.get(schema.kind, "string"))
 
 
 def avro_decimal(schema: AvroSchema) -> tuple[int, int] | None:

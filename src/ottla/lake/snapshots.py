@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 _log: Final = logging.getLogger(__name__)
+UPKEEP: Final = {
+    # A manifest for each commit would be opened by every reader. Small ones are merged, large ones are left alone.
+    "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "20",
+    "commit.manifest.target-size-bytes": str(256 << 10),
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "5",
+}
+"""Properties of tables with many commits."""
 _SLACK: Final = 10
 """Expire at least this number at once: finding their files takes a few requests."""
 
@@ -36,24 +45,28 @@ class Expired:
 
 def expire(table: Table, change: Transaction, keep: int) -> Expired:
     """Let a transaction forget the oldest snapshots, if there are too many."""
-    from pyiceberg.table.update.snapshot import ExpireSnapshots
-
     about = table.metadata
-    if len(about.snapshots) < keep + _SLACK:
-        return Expired()
-    named = {ref.snapshot_id for ref in about.refs.values()}
-    by_age = sorted(about.snapshots, key=lambda each: each.sequence_number or 0)
-    old = [each for each in by_age[: len(by_age) - keep + 1] if each.snapshot_id not in named]
-    if not old:
-        return Expired()
+    old = forget_oldest(table, change, keep) if len(about.snapshots) >= keep + _SLACK else []
     ids = {each.snapshot_id for each in old}
-    ExpireSnapshots(change).by_ids(list(ids)).commit()
     replacing = [
         each
         for each in about.snapshots
         if each.parent_snapshot_id in ids and each.summary is not None and each.summary.operation.value != "append"
     ]
     return Expired(old, replacing)
+
+
+def forget_oldest(table: Table, change: Transaction, keep: int) -> list[Snapshot]:
+    """Forget those that no branch or tag names, so that `keep` are left after the commit; returns them."""
+    from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+    about = table.metadata
+    named = {ref.snapshot_id for ref in about.refs.values()}
+    by_age = sorted(about.snapshots, key=lambda each: each.sequence_number or 0)
+    old = [each for each in by_age[: max(len(by_age) - keep + 1, 0)] if each.snapshot_id not in named]
+    if old:
+        ExpireSnapshots(change).by_ids([each.snapshot_id for each in old]).commit()
+    return old
 
 
 def _unused_files(table: Table, expired: Expired) -> set[str]:

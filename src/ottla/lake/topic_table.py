@@ -17,7 +17,7 @@ from ottla.lake.covered import Covered, covered
 from ottla.lake.errors import CatalogUnavailable, Fenced, LakeError, TableChanged
 from ottla.lake.fencing import Verdict, judge, judge_claim
 from ottla.lake.names import CONTENT, TOPIC, VALUES
-from ottla.lake.snapshots import expire
+from ottla.lake.snapshots import UPKEEP, expire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,15 +36,7 @@ _ATTEMPTS: Final = 20
 """Commits of other programs that one commit may meet."""
 _RELOADS: Final = 5
 _PAUSE_S: Final = 0.2
-_UPKEEP: Final = {
-    # A manifest for each commit would be opened by every reader. Small ones are merged, large ones are left alone.
-    "commit.manifest-merge.enabled": "true",
-    "commit.manifest.min-count-to-merge": "20",
-    "commit.manifest.target-size-bytes": str(256 << 10),
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "5",
-    "write.parquet.compression-codec": "zstd",
-}
+_COMPRESSION: Final = {"write.parquet.compression-codec": "zstd"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +199,7 @@ class TopicTable:
 
         wanted = self._definition
         self._catalog.create_namespace_if_not_exists((name[0],))
-        properties = {**_UPKEEP, **self._about()}
+        properties = {**UPKEEP, **_COMPRESSION, **self._about()}
         try:
             with (
                 self._catalog.create_table_transaction(name, wanted.schema, properties=properties) as creating,

@@ -74,7 +74,7 @@ class Job:
 @click.option("--key-schema", metavar="SUBJECT|ID|FILE", help="Schema of the keys.")
 @click.option("--skip", type=click.IntRange(min=0), default=0, help="Skip this many messages of the input.")
 @click.option("--check", is_flag=True, help="Check all lines before the first is written.")
-@click.option("--dry-run", is_flag=True, help="Check all lines; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Check all lines; write and register nothing.")
 @with_client_options
 @with_registry_option
 @with_broker_options
@@ -134,7 +134,8 @@ def _encoding(topic: str, reach: Reach, options: dict[str, Any]) -> Encoding | N
     schemas: dict[Part, str | None] = {"key": options["key_schema"], "value": options["schema"]}
     if not any(schemas.values()):
         return None
-    return Encoding(registry_of(reach, options["registry_url"]), topic, schemas)
+    registry = registry_of(reach, options["registry_url"])
+    return Encoding(registry, topic, schemas, registers=not options["dry_run"])
 
 
 def _check(job: Job) -> int:

@@ -70,8 +70,12 @@ def registry_of(reach: Reach, url: str | None) -> Registry:
 class Encoding:
     """Turns the JSON of keys and values into the bytes of their schemas."""
 
-    def __init__(self, registry: Registry, topic: str, schemas: dict[Part, str | None]) -> None:
+    def __init__(
+        self, registry: Registry, topic: str, schemas: dict[Part, str | None], *, registers: bool = True
+    ) -> None:
+        """`registers`: schemas of files, which must be registered otherwise."""
         self._topic = topic
+        self._registers = registers
         self._serializers: dict[Part, Any] = {}
         self._values: dict[Part, Callable[[bytes], Any]] = {}
         for part, given in schemas.items():
@@ -84,9 +88,19 @@ class Encoding:
         from ottla.schema.protobuf import ProtobufSerializer
 
         schema, options = _given(registry, given)
+        if not options and not self._registers:
+            options = {"register": False}
         kinds: dict[str, Any] = {"AVRO": AvroSerializer, "JSON": JsonSchemaSerializer, "PROTOBUF": ProtobufSerializer}
         serializer = kinds[schema.type](registry, schema, **options)
-        serializer.prepare(self._topic, part)
+        try:
+            serializer.prepare(self._topic, part)
+        except RegistryRefused as refused:
+            if self._registers:
+                raise
+            raise OttlaError(
+                f"{refused}; a dry run registers nothing: run ottla schema register {self._topic}-{part} {given}, or "
+                "leave out --dry-run"
+            ) from None
         self._serializers[part] = serializer
         self._values[part] = _avro_values(registry, schema) if schema.type == "AVRO" else _from_json
 

@@ -7,29 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.columns.ddl import quoted
 from ottla.core.errors import ConfigError
+from ottla.decoding.columns import AVRO_LOGICAL, AVRO_SIMPLE
 
 if TYPE_CHECKING:
     from ottla.schema.avro_types import AvroSchema
 
-_SIMPLE: Final = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "bytes": "binary",
-    "string": "string",
-    "fixed": "binary",
-    "enum": "string",
-}
-_LOGICAL: Final = {
-    "timestamp-millis": "timestamp",
-    "timestamp-micros": "timestamp",
-    "local-timestamp-millis": "timestamp_ntz",
-    "local-timestamp-micros": "timestamp_ntz",
-    "date": "date",
-    "uuid": "string",
-}
+_LOGICAL: Final = {**AVRO_LOGICAL, "uuid": "string"}
 
 
 def parse_avro(text: str) -> dict[str, Any]:
@@ -66,9 +49,9 @@ def _type(schema: AvroSchema, named: dict[str, Any]) -> str:
     if isinstance(schema, str):
         if schema in named:
             return _type(named[schema], named)
-        if schema not in _SIMPLE:
+        if schema not in AVRO_SIMPLE:
             raise ConfigError(f"there is no Avro type {schema}")
-        return _SIMPLE[schema]
+        return AVRO_SIMPLE[schema]
     if "name" in schema:
         named[schema["name"]] = schema
     return _complex(schema, named)

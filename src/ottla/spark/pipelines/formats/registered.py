@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ottla.columns.ddl import quoted
-from ottla.columns.types import Array, Map, Struct, shown
+from ottla.columns.types import shown
 from ottla.spark.pipelines.formats.format import SourceFormat
 
 if TYPE_CHECKING:
-    from ottla.columns.types import Type
     from ottla.decoding.schemas import Settled
     from ottla.spark.pipelines.definition import Source
     from ottla.spark.pipelines.fields import Fields
@@ -60,20 +59,9 @@ class RegisteredFormat(SourceFormat, frozen=True, kw_only=True):
 
     def ddl(self, schema: str) -> str:
         columns = self.settled(schema).columns.fields
-        return ", ".join(f"{quoted(each.name)} {_ddl_type(each.type)}" for each in columns)
+        return ", ".join(f"{quoted(each.name)} {shown(each.type, quoted)}" for each in columns)
 
     def parser(self, source: Source) -> Parser:
         from ottla.spark.pipelines.formats.registered_parser import RegisteredParser
 
         return RegisteredParser(source, self)
-
-
-def _ddl_type(kind: Type) -> str:
-    """With quoted names: those of JSON may be anything."""
-    if isinstance(kind, Struct):
-        return "struct<" + ",".join(f"{quoted(each.name)}:{_ddl_type(each.type)}" for each in kind.fields) + ">"
-    if isinstance(kind, Array):
-        return f"array<{_ddl_type(kind.element)}>"
-    if isinstance(kind, Map):
-        return f"map<{_ddl_type(kind.key)},{_ddl_type(kind.value)}>"
-    return kind

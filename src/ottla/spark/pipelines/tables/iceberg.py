@@ -12,6 +12,7 @@ from ottla.columns.arrow_types import arrow_columns, arrow_schema
 from ottla.columns.evolution import TableColumns
 from ottla.columns.types import columns_of
 from ottla.core.errors import ConfigError
+from ottla.lake.snapshots import UPKEEP, forget_oldest
 from ottla.spark.pipelines.stores.files import FileInfo, LocalFiles
 from ottla.spark.pipelines.tables.changes import Changes
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
@@ -45,14 +46,6 @@ if TYPE_CHECKING:
 _BATCH: Final = "ottla.batch."
 _COPY: Final = "__partition_"
 _CREATED_BY_PIPELINE: Final = "ottla.created-by-pipeline"
-_UPKEEP: Final = {
-    # A manifest for each commit would be opened by every reader. Small ones are merged, large ones are left alone.
-    "commit.manifest-merge.enabled": "true",
-    "commit.manifest.min-count-to-merge": "20",
-    "commit.manifest.target-size-bytes": str(256 << 10),
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "5",
-}
 
 
 class IcebergTable:
@@ -136,16 +129,9 @@ class IcebergTable:
 
     def _expire(self, table: Table, change: Transaction) -> None:
         """Forget the oldest snapshots: every commit reads, copies and writes the list of all."""
-        from pyiceberg.table.update.snapshot import ExpireSnapshots
-
-        about = table.metadata
-        keep = self._kept_versions(about.properties)
-        if keep is not None and len(about.snapshots) >= keep:
-            named = {ref.snapshot_id for ref in about.refs.values()}
-            by_age = sorted(about.snapshots, key=lambda each: each.sequence_number or 0)
-            old = [each.snapshot_id for each in by_age[: len(by_age) - keep + 1] if each.snapshot_id not in named]
-            if old:
-                ExpireSnapshots(change).by_ids(old).commit()
+        keep = self._kept_versions(table.metadata.properties)
+        if keep is not None:
+            forget_oldest(table, change, keep)
 
     def _kept_versions(self, properties: Mapping[str, str]) -> int | None:
         """None for a table created by others: its history is not shortened."""
@@ -221,7 +207,7 @@ class IcebergTable:
             self._name,
             schema,
             location=self._warehouse.address(self._location),
-            properties=_UPKEEP | {_CREATED_BY_PIPELINE: "true"},
+            properties=UPKEEP | {_CREATED_BY_PIPELINE: "true"},
         )
         if self._partition_by:
             with table.update_spec() as spec:
