@@ -179,7 +179,7 @@ def test_a_topic_without_a_table_is_an_error_that_says_how_to_get_one(
     topic = cluster.topic()
     catalog_of(cluster.folder).create_namespace_if_not_exists("topics")
 
-    with pytest.raises(OttlaError, match=r"ottla\.table\.enable"):
+    with pytest.raises(OttlaError, match="run: ottla lake run topic-"):
         read(topic)
     with pytest.raises(OttlaError, match="no tables in"):
         ottla.spark.table(spark, topic, catalog=tmp_path)
