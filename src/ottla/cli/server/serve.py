@@ -48,13 +48,15 @@ _logger: Final = logging.getLogger("ottla.serve")
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
-class _Modes(NamedTuple):
+class Modes(NamedTuple):
     """Options that exist only on the command line."""
 
     enable_faults: bool = False
     ephemeral: bool = False
     load: Callable[[], Configs] | None = None
     """Reads the configuration again, on SIGHUP."""
+    logging: tuple[str, str] = ("warning", "text")
+    """The level and the format, for processes that it starts."""
 
 
 @click.command(
@@ -158,7 +160,12 @@ def serve(  # noqa: PLR0913
         elif adopt:
             raise click.UsageError("--adopt needs --workers")
         else:
-            modes = _Modes(enable_faults, ephemeral, lambda: broker_settings(config_file, assignments, given))
+            modes = Modes(
+                enable_faults,
+                ephemeral,
+                lambda: broker_settings(config_file, assignments, given),
+                (log_level, log_format),
+            )
             announce = partial(say_ready, ready_file=ready_file, style=log_format)
             run(serve_until_stopped(configs, announce, modes=modes))
 
@@ -179,6 +186,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
     from ottla.broker.config import BrokerConfig
     from ottla.broker.settings import Settings
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cli.lake_config import LakeConfig
     from ottla.cli.workers.plan import Configs
     from ottla.cluster.builtin.config import WorkersConfig
     from ottla.cluster.config import ClusterConfig
@@ -216,11 +224,13 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
         loaded.section(DmqpConfig),
         loaded.section(WorkersConfig),
         loaded.section(SchemaRegistryConfig),
+        loaded.section(LakeConfig),
+        config_file,
     )
 
 
 async def serve_until_stopped(
-    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: _Modes | None = None
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: Modes | None = None
 ) -> None:
     with without_garbage_collection():
         from ottla.broker.broker import Broker
@@ -228,7 +238,7 @@ async def serve_until_stopped(
 
         gc.freeze()  # or the first collection would scan it all
     raise_limit()
-    modes = modes or _Modes()
+    modes = modes or Modes()
     settings, dmqp_config = configs.settings, configs.dmqp
     _logger.info("starting ottla %s: node %d, process %d", __version__, settings.broker.node_id, os.getpid())
     broker = Broker(settings, inherited=inherited)
@@ -259,13 +269,33 @@ async def serve_until_stopped(
     if http is not None:
         http.start()
     _freeze_loaded_modules()
+    _write_tables(broker, configs, modes.logging)
     await stopping.wait()
+    if broker.table_writer is not None:
+        await broker.table_writer.stop()
     if http is not None:
         await http.stop()
     if dmqp is not None:
         await dmqp.stop()
     await broker.stop()
     _logger.info("stopped")
+
+
+def _write_tables(broker: Broker, configs: Configs, logging: tuple[str, str]) -> None:
+    """Start the table writer as soon as a topic has ottla.table.enable; until then nothing of it is imported."""
+
+    def start() -> None:
+        if broker.table_writer is None:
+            from ottla.cli.lake.supervising import TableWriter
+            from ottla.cli.workers.plan import Logging
+
+            broker.table_writer = TableWriter(broker, configs, Logging(*logging))
+        broker.table_writer.start()
+
+    if configs.lake.writer:
+        broker.topics.has_table = start
+        if any(state.config.has_table for state in broker.topics.by_name.values()):
+            start()
 
 
 async def _start(broker: Broker, net: NetConfig) -> None:
