@@ -192,6 +192,7 @@ async def serve_until_stopped(
         "opened %s: %d topics, %s",
         *(broker.data_dir.path, len(broker.topics.by_name), _LAST_SHUTDOWN[broker.data_dir.was_clean]),
     )
+    _warn_about_descriptors(broker)
     stopping = asyncio.Event()
     _handle_signals(broker, configs, modes, stopping)
     if inherited is not None:
@@ -217,6 +218,13 @@ async def serve_until_stopped(
         if server is not None:
             await server.stop()
     _logger.info("stopped")
+
+
+def _warn_about_descriptors(broker: Broker) -> None:
+    from ottla.storage.segment_files.open_files import shortage_for
+
+    if shortage := shortage_for(sum(1 for _ in broker.topics.partitions_here())):
+        _logger.warning("%s; raise the limit (ulimit -Hn, LimitNOFILE= of a systemd unit)", shortage)
 
 
 async def _start(broker: Broker, net: NetConfig) -> None:
