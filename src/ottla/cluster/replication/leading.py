@@ -82,8 +82,8 @@ class Leading:
         self.present: Mapping[int, int] = {}
         """The broker epochs of the registered brokers, which may join."""
         self.copied_from_start: dict[int, tuple[int, int]] = {}
-        """Replicas that have copied their whole log from this leader: the broker epoch in which they began, and the offset
-        up to which tombstones were removed then.
+        """Replicas that have copied their whole log from this leader: the broker epoch in which they began, and up to
+        which offset tombstones were removed then.
         """
         self._lag_ms = lag_ms
         self.followers = {
