@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition, problem_with_topic_name
-from ottla.storage.files import replace_file, storage_errors, sync_folder
+from ottla.storage.files import folder_errors, replace_file, storage_errors, sync_folder
 from ottla.storage.folder import checkpoints, meta_properties
 from ottla.storage.folder.closed_log import facts_of
 from ottla.storage.folder.closing import close_logs
@@ -82,29 +82,28 @@ class DataDir:
         """Folders of deleted partitions that were renamed later, and are still to be removed."""
         self._clock = clock
         self._files = OpenFiles(open_files)
-        try:
+        with folder_errors(path):
             path.mkdir(mode=_MODE, parents=True, exist_ok=True)
             # Checked before it is locked, so that a foreign folder does not even get a lock file.
             meta_properties.load(path)
             self.keys = check_keys(path, None if sealer is None else sealer.ring)
-        except OSError as refused:
-            raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
         self._lock = FolderLock(path)
         try:
-            self.meta = meta_properties.load_or_create(path, cluster_id=cluster_id, node_id=node_id)
-            if self.keys is not None and sealer is not None:
-                self.keys.note(sealer.ring)
-            self.checkpoints = FolderCheckpoints(path, self.logs, self._files)
-            self.was_clean = (path / CLEAN_SHUTDOWN).exists() and self.checkpoints.is_intact
-            # From here on a crash must be detectable.
-            (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
-            sync_folder(path)
-        except OSError as refused:
-            self._lock.release()
-            raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
+            with folder_errors(path):
+                self._open(cluster_id, node_id)
         except DataDirError:
             self._lock.release()
             raise
+
+    def _open(self, cluster_id: str | None, node_id: int) -> None:
+        self.meta = meta_properties.load_or_create(self.path, cluster_id=cluster_id, node_id=node_id)
+        if self.keys is not None and self.sealer is not None:
+            self.keys.note(self.sealer.ring)
+        self.checkpoints = FolderCheckpoints(self.path, self.logs, self._files)
+        self.was_clean = (self.path / CLEAN_SHUTDOWN).exists() and self.checkpoints.is_intact
+        # From here on a crash must be detectable.
+        (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+        sync_folder(self.path)
 
     def __enter__(self) -> DataDir:
         return self
