@@ -72,8 +72,8 @@ class DataDir:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.when_opened: Callable[[TopicPartition, PartitionLog], None] | None = None
         self.sets_strays_aside = False
-        """Whether a folder with another topic id is renamed when its partition is opened, rather than rejected: a shared
-        catalog knows which topics exist.
+        """Whether a folder with another topic id is renamed when its partition is opened, instead of being rejected:
+        a shared catalog knows which topics exist.
         """
         self._failed: set[TopicPartition] = set()
         self._undeleted: set[TopicPartition] = set()
