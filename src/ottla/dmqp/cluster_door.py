@@ -54,7 +54,7 @@ class ClusterDoor(DmqpDoor):
         self._changed = asyncio.Event()
         self._news = asyncio.Event()
         self._settling: asyncio.Task[None] | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._telling: set[asyncio.Task[bool]] = set()
 
     # Starting and stopping
 
