@@ -64,7 +64,7 @@ def test_a_new_partition_does_not_inherit_the_compacted_offset_of_a_deleted_one(
     """A tombstone in the compacted part is removed without a search for the records that it deletes."""
     folder = dirs.open()
     append(folder, b"1", b"2")
-    folder.checkpoints.note_compacted(ORDERS, 2)()
+    folder.checkpoints.note_compacted(ORDERS, 2)
     folder.set_stray_aside(ORDERS)
     folder.checkpoints.write()
     if is_killed:
@@ -72,18 +72,6 @@ def test_a_new_partition_does_not_inherit_the_compacted_offset_of_a_deleted_one(
         folder = dirs.open()
     append(folder, b"1", b"2")
     folder.logs[ORDERS].flush()
-    dirs.kill()
-
-    assert dirs.open().checkpoints.compacted_until(ORDERS) == 0
-
-
-def test_a_compacted_offset_that_is_written_late_is_not_that_of_a_deleted_partition(dirs: Dirs) -> None:
-    folder = dirs.open()
-    append(folder, b"1", b"2")
-    late = folder.checkpoints.note_compacted(ORDERS, 2)
-    folder.set_stray_aside(ORDERS)
-    append(folder, b"1", b"2")
-    late()
     dirs.kill()
 
     assert dirs.open().checkpoints.compacted_until(ORDERS) == 0

@@ -102,9 +102,7 @@ class Compactor:
                     # Retention or a truncation interfered: retried later.
                     return
             self.passes += 1
-            await loop.run_in_executor(
-                None, self._broker.data_dir.checkpoints.note_compacted(partition.at, compaction.until)
-            )
+            self._broker.data_dir.checkpoints.note_compacted(partition.at, compaction.until)
 
 
 def _rule(topic: TopicState) -> CompactionRule:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.storage.files import (
@@ -13,6 +12,7 @@ from ottla.storage.files import (
     beside,
     discard_beside,
     open_folder,
+    replace_file,
     storage_errors,
     write_beside,
 )
@@ -50,7 +50,6 @@ class FolderCheckpoints:
         self._compacted = self._read(checkpoints.COMPACTED, checkpoints.read_offsets)
         self._compacted_and_dropped: set[TopicPartition] = set()
         """Deleted partitions that the file of compacted offsets may still contain."""
-        self._writing_compacted = Lock()
         self._outdated: set[TopicPartition] = set()
         self._newest: Flush | None = None
         self._placed_starts = dict(self.log_starts)
@@ -69,15 +68,16 @@ class FolderCheckpoints:
         """The offset below which records have been compacted."""
         return self._compacted.get(at, 0)
 
-    def note_compacted(self, at: TopicPartition, offset: int) -> Callable[[], None]:
-        """Record the compacted offset; run the result in any thread to make it durable."""
+    def note_compacted(self, at: TopicPartition, offset: int) -> None:
+        """Record the compacted offset. Not durable: an earlier offset only costs another pass."""
         self._compacted[at] = offset
-        return self._write_compacted
+        with storage_errors(_WRITING):
+            self._write_compacted(is_durable=False)
 
-    def _write_compacted(self) -> None:
-        # The newest offsets, whichever thread is last: an offset of a deleted partition must not come back.
-        with self._writing_compacted:
-            checkpoints.write_offsets(self._path / checkpoints.COMPACTED, dict(self._compacted))
+    def _write_compacted(self, *, is_durable: bool = True) -> None:
+        # Only in the owner's thread: a late write must not bring back the offset of a deleted partition.
+        content = checkpoints.encode_offsets(self._compacted)
+        replace_file(self._path / checkpoints.COMPACTED, content, is_durable=is_durable)
 
     # Checkpoints of all open logs
 
