@@ -7,6 +7,7 @@ import logging
 import pickle
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -117,24 +118,20 @@ class TableWriter:
         _log.info("table writer started: process %d", process.pid)
         told: dict[str, dict[str, str]] = {}
         ended = asyncio.ensure_future(process.wait())
+        ended.add_done_callback(lambda _: self._changed.set())
         while wanted := self._wanted():
             if wanted != told:
                 told = wanted
                 process.stdin.write(msgspec.json.encode(told) + b"\n")
-            if await self._is_over(ended):
+            # Changes of leaders are not announced.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_AGAIN_S):
+                    await self._changed.wait()
+            self._changed.clear()
+            if ended.done():
                 return ended.result()
         await self._end()
         return None
-
-    async def _is_over(self, ended: asyncio.Future[int]) -> bool:
-        """Wait for the end of the process, for a change of topics, or for a change of leaders."""
-        changed = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait([ended, changed], timeout=_LOOK_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            changed.cancel()
-        self._changed.clear()
-        return ended.done()
 
     async def _end(self) -> None:
         process, self._process = self._process, None
