@@ -12,7 +12,7 @@ from tests.dmqp.serving import DmqpBroker, RawShard
 
 from ottla import Admin
 from ottla.client.admin.topics import NewTopic
-from ottla.core.errors import ApiError, ErrorCode, RequestTimedOut
+from ottla.core.errors import ApiError, ErrorCode, LeaderNotAvailable, RequestTimedOut
 from ottla.core.ids import TopicPartition
 from ottla.dmqp import Client, DmqpError
 from ottla.dmqp.cluster_door import ClusterDoor
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.broker.topics import TopicState
+    from ottla.dmqp.fencing import Producer
 
 COUNT = 3
 
@@ -242,6 +243,32 @@ def test_a_push_of_a_former_server_is_refused_by_the_leader_of_the_shard(
     until(lambda: nodes[2].client.get("/v1/dmqp/fenced").json().get("shards"))
     with Client(nodes[2].bootstrap) as client:
         assert [client.push("fenced", b"v") for _ in range(2)] == [2, 3]
+
+
+def test_a_push_is_not_taken_for_an_earlier_one_whose_outcome_is_unknown(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = expose(nodes, "doubted", [1, 3])
+    [log] = nodes[0].door._topics["doubted"]._logs
+    produce, fence = log._produce, log._fence
+
+    async def unanswered(batch: bytearray) -> None:
+        await produce(batch)
+        raise RequestTimedOut("no answer")
+
+    async def refused(_shard: int) -> Producer:
+        raise LeaderNotAvailable("no leader")
+
+    with RawShard(int(str(shards[0]["port"]))) as shard:
+        with monkeypatch.context() as patched:
+            patched.setattr(log, "_produce", unanswered)
+            assert shard.push(b"first").status == Status.EIO
+        with monkeypatch.context() as patched:
+            patched.setattr(fence, "renew", refused)
+            assert shard.push(b"second").status == Status.EIO
+        assert shard.push(b"third").status == Status.OK
+
+        assert [shard.pop().payload, shard.pop().payload] == [b"first", b"third"]
 
 
 def test_after_a_leadership_gap_a_topic_is_served_from_its_committed_cursor(
