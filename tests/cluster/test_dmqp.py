@@ -12,9 +12,10 @@ from tests.dmqp.serving import DmqpBroker, RawShard
 
 from ottla import Admin
 from ottla.client.admin.topics import NewTopic
-from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.errors import ApiError, ErrorCode, RequestTimedOut
 from ottla.core.ids import TopicPartition
 from ottla.dmqp import Client, DmqpError
+from ottla.dmqp.cluster_door import ClusterDoor
 from ottla.dmqp.frame import Status
 from ottla.dmqp.sequences import header_of
 from ottla.dmqp.shard_log import Cursor
@@ -25,6 +26,8 @@ from .brokers import settings, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from ottla.broker.topics import TopicState
 
 COUNT = 3
 
@@ -137,6 +140,52 @@ def test_shards_move_with_their_leader_and_nothing_is_delivered_twice(nodes: lis
         assert rest == [b"3", b"4", b"5"]
         assert client.pop("moved") is None
         assert client.push("moved", b"last") == 6
+
+
+def test_a_node_that_was_fenced_for_a_while_releases_its_claim(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expose(nodes, "claimed", [1, 3])
+    until(lambda: "claimed" in nodes[0].door._topics)
+    door = nodes[0].door
+    assert isinstance(door, ClusterDoor)
+    is_in_charge = door._is_in_charge
+
+    def fenced_when_it_lost_the_leadership(state: TopicState) -> bool:
+        if not is_in_charge(state):
+            door._lost_claims()
+        return is_in_charge(state)
+
+    monkeypatch.setattr(door, "_is_in_charge", fenced_when_it_lost_the_leadership)
+
+    with Admin(nodes[2].servers) as admin:
+        admin.reassign_partitions({TopicPartition("claimed", 0): [3]})
+
+    until(lambda: "claimed" in nodes[2].door._topics)
+    monkeypatch.undo()
+
+
+def test_a_claim_whose_release_fails_is_released_later(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expose(nodes, "stuck", [1, 3])
+    until(lambda: "stuck" in nodes[0].door._topics)
+    door = nodes[0].door
+    assert isinstance(door, ClusterDoor)
+    shards = door._shards
+    release, failures = shards.release, iter([RequestTimedOut("no answer")])
+
+    def released(topic: str, node_id: int) -> None:
+        for failure in failures:
+            raise failure
+        release(topic, node_id)
+
+    monkeypatch.setattr(shards, "release", released)
+
+    with Admin(nodes[2].servers) as admin:
+        admin.reassign_partitions({TopicPartition("stuck", 0): [3]})
+
+    until(lambda: "stuck" in nodes[2].door._topics)
 
 
 def test_a_topic_that_is_deleted_is_no_longer_exposed(nodes: list[DmqpBroker]) -> None:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from ottla.broker.roles import Role
     from ottla.core.ids import TopicPartition
     from ottla.records.control import EndMarker
+    from ottla.storage.appended import Appended
     from ottla.storage.leader_epochs import LeaderEpochs
-    from ottla.storage.partition_log import Appended, PartitionLog
+    from ottla.storage.partition_log import PartitionLog
 
 _READ_COMMITTED: Final = 1
 _COORDINATOR_TIMEOUT_S: Final = 5.0

@@ -75,6 +75,7 @@ class Topics:
 
         Topics of a shared catalog may have been deleted and re-created while this node was offline.
         """
+        self._data_dir.sets_strays_aside = is_shared
         if is_new_catalog:
             self._adopt_folders()
         for entry in self._catalog.view.topics.values():
@@ -173,7 +174,6 @@ class Topics:
         self.version += 1
         for partition in state.partitions:
             partition.waits.end()
-        # If a folder cannot be renamed, the topic is deleted nevertheless; the next start renames the folder.
         return self._data_dir.delete_partitions(partition.at for partition in state.partitions)
 
     def reconfigure(self) -> None:
@@ -203,6 +203,9 @@ class Topics:
         at = TopicPartition(state.name, index)
 
         def open_log() -> PartitionLog:
+            if self.by_name.get(state.name) is not state:
+                # Its folder is gone, or belongs to another topic with this name.
+                raise UnknownTopicOrPartition(f"the topic of {at} was deleted")
             try:
                 return self._data_dir.open_partition(at, state.config.log, state.entry.id)
             except DataDirError as unusable:

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ottla.net.config import NetConfig
-    from ottla.net.connection import Connection, InPlace
+    from ottla.net.connection import Connection
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
+    from ottla.net.service import InPlace
     from ottla.wire.declare import Sendable
 
 _logger: Final = logging.getLogger(__name__)

@@ -267,7 +267,7 @@ def _add_offline(  # noqa: PLR0913
     expires_ms: int,
 ) -> None:
     from ottla.broker.security.users import add_user_offline
-    from ottla.cli.server.serve import broker_settings
+    from ottla.cli.server.loading import broker_settings
     from ottla.core.config import Flag
 
     settings, *_ = broker_settings(config_file, (), {"broker.data_dir": Flag("--data-dir", str(data_dir))})

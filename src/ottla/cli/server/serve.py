@@ -17,7 +17,7 @@ import click
 from ottla import __version__
 from ottla.cli.server.logs import set_up_logging
 from ottla.cli.server.ready import say_ready
-from ottla.cli.settings import load_settings, with_settings_options
+from ottla.cli.settings import with_settings_options
 from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
 from ottla.core.hosts import is_loopback
@@ -25,7 +25,7 @@ from ottla.core.quick_imports import without_garbage_collection
 from ottla.event_loop import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.inherited import Inherited
@@ -106,47 +106,29 @@ Examples:
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def serve(  # noqa: PLR0913
+    *,
     config_file: Path | None,
     assignments: Sequence[str],
-    data_dir: Path | None,
-    host: str | None,
-    port: int | None,
-    listeners: tuple[str, ...],
-    http_port: int | None,
-    advertised: str | None,
-    zookeeper: str | None,
-    node_id: int | None,
-    rack: str | None,
-    workers: int | None,
-    adopt: bool,  # noqa: FBT001 - click passes it by name
-    ephemeral: bool,  # noqa: FBT001
-    enable_faults: bool,  # noqa: FBT001
+    adopt: bool,
+    ephemeral: bool,
+    enable_faults: bool,
     ready_file: Path | None,
     log_level: str,
     log_format: str,
+    **options: object,
 ) -> None:
     """Run the broker."""
     set_up_logging(log_level, log_format)
     if ready_file is not None:
         # A ready file of an earlier run would announce readiness too early.
         ready_file.unlink(missing_ok=True)
-    flags = {
-        "broker.data_dir": ("--data-dir", data_dir),
-        "net.host": ("--host", host),
-        "net.port": ("--port", port),
-        "net.listeners": ("--listener", ",".join(listeners) or None),
-        "http.port": ("--http-port", http_port),
-        "net.advertised": ("--advertised", advertised),
-        "cluster.zookeeper": ("--zookeeper", zookeeper),
-        "broker.node_id": ("--node-id", node_id),
-        "cluster.rack": ("--rack", rack),
-        "workers.count": ("--workers", workers),
-    }
-    given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
+    given = _flags(options)
     with ExitStack() as at_exit:
         if ephemeral:
             given = at_exit.enter_context(_ephemeral(given))
         with without_garbage_collection():
+            from ottla.cli.server.loading import broker_settings
+
             configs = broker_settings(config_file, assignments, given)
         if configs.workers.count:
             from ottla.cli.workers.plan import Logging
@@ -163,6 +145,24 @@ def serve(  # noqa: PLR0913
             run(serve_until_stopped(configs, announce, modes=modes))
 
 
+def _flags(options: Mapping[str, object]) -> dict[str, Flag]:
+    """The settings that options of the command give."""
+    listeners = options["listeners"]
+    flags = {
+        "broker.data_dir": ("--data-dir", options["data_dir"]),
+        "net.host": ("--host", options["host"]),
+        "net.port": ("--port", options["port"]),
+        "net.listeners": ("--listener", ",".join(listeners) if isinstance(listeners, tuple) and listeners else None),
+        "http.port": ("--http-port", options["http_port"]),
+        "net.advertised": ("--advertised", options["advertised"]),
+        "cluster.zookeeper": ("--zookeeper", options["zookeeper"]),
+        "broker.node_id": ("--node-id", options["node_id"]),
+        "cluster.rack": ("--rack", options["rack"]),
+        "workers.count": ("--workers", options["workers"]),
+    }
+    return {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
+
+
 @contextmanager
 def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
     """The settings with a temporary folder, and free ports unless given."""
@@ -175,50 +175,6 @@ def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
         yield {key: Flag("--ephemeral", value) for key, value in usual.items()} | given
 
 
-def broker_settings(config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]) -> Configs:
-    from ottla.broker.config import BrokerConfig
-    from ottla.broker.settings import Settings
-    from ottla.broker.tracing_config import TracingConfig
-    from ottla.cli.workers.plan import Configs
-    from ottla.cluster.builtin.config import WorkersConfig
-    from ottla.cluster.config import ClusterConfig
-    from ottla.cluster.replication.config import ReplicationConfig
-    from ottla.core.keys import EncryptionConfig
-    from ottla.dmqp.config import DmqpConfig
-    from ottla.groups.config import GroupConfig
-    from ottla.http.config import HttpConfig
-    from ottla.http.queues.config import QueuesConfig
-    from ottla.http.registry_config import SchemaRegistryConfig
-    from ottla.net.config import NetConfig
-    from ottla.net.security_config import SecurityConfig
-    from ottla.share.config import ShareConfig
-    from ottla.storage.config import LogConfig
-    from ottla.transactions.config import TransactionConfig
-
-    loaded = load_settings(config_file, assignments, flags)
-    settings = Settings(
-        broker=loaded.section(BrokerConfig),
-        net=loaded.section(NetConfig),
-        log=loaded.section(LogConfig),
-        groups=loaded.section(GroupConfig),
-        transactions=loaded.section(TransactionConfig),
-        share=loaded.section(ShareConfig),
-        encryption=loaded.section(EncryptionConfig),
-        security=loaded.section(SecurityConfig),
-        tracing=loaded.section(TracingConfig),
-        cluster=loaded.section(ClusterConfig),
-        replication=loaded.section(ReplicationConfig),
-    )
-    return Configs(
-        settings,
-        loaded.section(HttpConfig),
-        loaded.section(QueuesConfig),
-        loaded.section(DmqpConfig),
-        loaded.section(WorkersConfig),
-        loaded.section(SchemaRegistryConfig),
-    )
-
-
 async def serve_until_stopped(
     configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: _Modes | None = None
 ) -> None:
@@ -229,20 +185,18 @@ async def serve_until_stopped(
         gc.freeze()  # or the first collection would scan it all
     raise_limit()
     modes = modes or _Modes()
-    settings, dmqp_config = configs.settings, configs.dmqp
+    settings = configs.settings
     _logger.info("starting ottla %s: node %d, process %d", __version__, settings.broker.node_id, os.getpid())
     broker = Broker(settings, inherited=inherited)
     _logger.info(
         "opened %s: %d topics, %s",
         *(broker.data_dir.path, len(broker.topics.by_name), _LAST_SHUTDOWN[broker.data_dir.was_clean]),
     )
+    _warn_about_descriptors(broker)
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        doomed = settings.broker.data_dir if modes.ephemeral else None
-        loop.add_signal_handler(number, _on_signal, number, stopping, doomed)
-    loop.add_signal_handler(signal.SIGHUP, _reload, broker, configs, modes.load)
+    _handle_signals(broker, configs, modes, stopping)
     if inherited is not None:
+        loop = asyncio.get_running_loop()
         inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
     await _start(broker, settings.net)
     if modes.enable_faults:
@@ -251,21 +205,26 @@ async def serve_until_stopped(
         click.echo(f"ottla: {warning}", err=True)
     http = await _bind_http(broker, configs)
     broker.http_address = None if http is None else http.address
-    dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
+    dmqp = await _open_dmqp(broker, configs.dmqp) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     say_ready(broker, http)
     await broker.dispatcher.load_all()
     # If nothing is exposed, no client waits for this.
-    dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
+    dmqp = dmqp or await _open_dmqp_if_possible(broker, configs.dmqp)
     if http is not None:
         http.start()
     _freeze_loaded_modules()
     await stopping.wait()
-    if http is not None:
-        await http.stop()
-    if dmqp is not None:
-        await dmqp.stop()
-    await broker.stop()
+    for server in (http, dmqp, broker):
+        if server is not None:
+            await server.stop()
     _logger.info("stopped")
+
+
+def _warn_about_descriptors(broker: Broker) -> None:
+    from ottla.storage.segment_files.open_files import shortage_for
+
+    if shortage := shortage_for(sum(1 for _ in broker.topics.partitions_here())):
+        _logger.warning("%s; raise the limit (ulimit -Hn, LimitNOFILE= of a systemd unit)", shortage)
 
 
 async def _start(broker: Broker, net: NetConfig) -> None:
@@ -330,9 +289,17 @@ def _reload(broker: Broker, configs: Configs, load: Callable[[], Configs] | None
     reload(broker, configs, load)
 
 
+def _handle_signals(broker: Broker, configs: Configs, modes: _Modes, stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    doomed = broker.data_dir.path if modes.ephemeral else None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, number, stopping, doomed)
+    loop.add_signal_handler(signal.SIGHUP, _reload, broker, configs, modes.load)
+
+
 def _on_signal(number: signal.Signals, stopping: asyncio.Event, doomed: Path | None) -> None:
     if stopping.is_set():
-        # Asked twice: what was acknowledged is safe, and the next start will check the rest.
+        # The second signal: acknowledged records are safe, and the next start checks the rest.
         if doomed is not None:
             import shutil  # only now: no start should wait for it
 

@@ -58,17 +58,11 @@ class Sender:
         self.topics: dict[str, TopicBuffers] = self.accumulator.topics
         self.failures = UnseenFailures()
         self.has_full_batch = False
-        self._with_storage_errors: set[PartitionQueue] = set()
         """Whether a full batch is waiting, so that the event loop should run."""
+        self._with_storage_errors: set[PartitionQueue] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._rules = QueueRules(
-            linger_s=config.producer_batch_timeout_ms / 1000,
-            delivery_timeout_s=config.delivery_timeout_ms / 1000,
-            max_in_flight=config.max_in_flight,
-            is_idempotent=config.idempotence,
-            is_transactional=config.transactional_id is not None,
-        )
+        self._rules = _queue_rules(config)
         self.transactions: Transactions | None = None
         if config.transactional_id is not None:
             self.transactions = Transactions(self, config.transactional_id, config.transaction_timeout_ms)
@@ -326,3 +320,13 @@ class Sender:
             self._identifying = None
             for queue in self.queues():
                 self.look_soon(queue)
+
+
+def _queue_rules(config: ProducerConfig) -> QueueRules:
+    return QueueRules(
+        linger_s=config.producer_batch_timeout_ms / 1000,
+        delivery_timeout_s=config.delivery_timeout_ms / 1000,
+        max_in_flight=config.max_in_flight,
+        is_idempotent=config.idempotence,
+        is_transactional=config.transactional_id is not None,
+    )

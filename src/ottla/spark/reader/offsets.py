@@ -46,7 +46,7 @@ def parse_offsets(text: str, option: str) -> Offsets:
         offsets = from_tree(tree)
     except (AttributeError, TypeError, ValueError):
         raise ConfigError(f"{option} must be JSON like {example}, got {text}") from None
-    if not all(isinstance(offset, int) and not isinstance(offset, bool) for offset in offsets.values()):
+    if not all(type(offset) is int for offset in offsets.values()):  # True is an int, too
         raise ConfigError(f"{option} must be JSON like {example}, got {text}")
     return offsets
 
