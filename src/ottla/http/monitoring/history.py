@@ -73,7 +73,7 @@ class History:
 class OpenLogs(NamedTuple):
     """The open logs of a topic: how many, and the sum of their next offsets."""
 
-    count: int
+    number: int
     written: int
 
 
@@ -86,7 +86,7 @@ def written_since(before: Mapping[str, OpenLogs], now: Mapping[str, OpenLogs]) -
     return sum(
         max(0, logs.written - before[name].written)
         for name, logs in now.items()
-        if name in before and before[name].count == logs.count
+        if name in before and before[name].number == logs.number
     )
 
 
