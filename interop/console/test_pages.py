@@ -95,7 +95,7 @@ def test_an_unknown_topic_shows_the_brokers_error(console: WatchedPage) -> None:
     expect(problem.get_by_role("link", name="All topics")).to_have_attribute("href", "#/topics")
 
 
-def test_requests_for_what_does_not_exist_are_no_faults(console: WatchedPage, http: httpx.Client) -> None:
+def test_requests_for_unknown_names_are_not_counted_as_faults(console: WatchedPage, http: httpx.Client) -> None:
     totals = http.get("/v1/totals").json()
     lookups = [
         {"api": "DescribeGroups", "error": "GROUP_ID_NOT_FOUND", "count": 3},

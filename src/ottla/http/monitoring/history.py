@@ -80,8 +80,8 @@ class OpenLogs(NamedTuple):
 def written_since(before: Mapping[str, OpenLogs], now: Mapping[str, OpenLogs]) -> int:
     """Messages written between two looks.
 
-    A topic of which a log was opened or closed meanwhile counts from the next look on: what was written before the log
-    was opened is not known.
+    A topic of which a log was opened or closed meanwhile counts from the next look on: messages from before it was
+    opened must not count as new.
     """
     return sum(
         max(0, logs.written - before[name].written)

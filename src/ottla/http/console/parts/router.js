@@ -1,6 +1,6 @@
 // Places are hashes, such as #/topics/orders/messages?partition=0; leaving one ends whatever it had under way.
 
-// The address of the page that is drawn. A drawer in front of it has an address of its own.
+// The address of the page that is drawn. A drawer in front of it has another one.
 let drawn;
 
 export function follow(routes, show) {
