@@ -153,14 +153,14 @@ def test_a_late_commit_of_a_former_leader_does_not_rewind_the_cursor(
         for number in range(4):
             assert client.push("late", b"%d" % number) == number
         assert client.pop("late") is not None
-    [log] = nodes[0].door._topics["late"]._logs
+    [log] = nodes[0].server._topics["late"]._logs
     # As if its request had been in flight all that time.
     monkeypatch.setattr(log, "_check_in_charge", lambda: None)
     with Admin(nodes[2].servers) as admin:
         admin.reassign_partitions({TopicPartition("late", 0): [3, 2]})
         until(lambda: admin.describe_topic("late").partitions[0].leader == 3)
-    until(lambda: "late" in nodes[2].door._topics)
-    nodes[2].run(nodes[2].door._topics["late"]._logs[0].commit(Cursor(3, 3)))
+    until(lambda: "late" in nodes[2].server._topics)
+    nodes[2].run(nodes[2].server._topics["late"]._logs[0].commit(Cursor(3, 3)))
 
     with pytest.raises(ApiError) as refused:
         nodes[0].run(log.commit(Cursor(2, 2)))
@@ -176,13 +176,13 @@ def test_a_push_of_a_former_server_is_refused_by_the_leader_of_the_shard(
     expose(nodes, "fenced", [1, 3], [2, 3])
     with Client(nodes[0].bootstrap) as client:
         assert [client.push("fenced", b"v") for _ in range(2)] == [0, 1]
-    log = nodes[0].door._topics["fenced"]._logs[1]
+    log = nodes[0].server._topics["fenced"]._logs[1]
     # As if it had not noticed that its session has ended.
     monkeypatch.setattr(log, "_check_in_charge", lambda: None)
     with Admin(nodes[2].servers) as admin:
         admin.reassign_partitions({TopicPartition("fenced", 0): [3]})
         until(lambda: admin.describe_topic("fenced").partitions[0].leader == 3)
-    until(lambda: "fenced" in nodes[2].door._topics)
+    until(lambda: "fenced" in nodes[2].server._topics)
     late = BatchBuilder()
     late.append(0, None, b"late", header_of(2))
 
@@ -199,13 +199,13 @@ def test_after_a_leadership_gap_a_topic_is_served_from_its_committed_cursor(
     nodes: list[DmqpBroker],
 ) -> None:
     expose(nodes, "regained", [1, 2, 3])
-    until(lambda: "regained" in nodes[0].door._topics)
-    served, cluster = nodes[0].door._topics["regained"], nodes[0].broker.cluster
+    until(lambda: "regained" in nodes[0].server._topics)
+    served, cluster = nodes[0].server._topics["regained"], nodes[0].broker.cluster
     assert cluster is not None
     key = next(state.key for state in cluster.view.partitions.values() if state.topic == "regained")
     # As if leadership had been lost and regained between two checks.
     nodes[0].run(cluster._change(key, lambda state: replace(state, leader_epoch=state.leader_epoch + 2)))
 
-    until(lambda: nodes[0].door._topics.get("regained") not in (None, served))
-    [log] = nodes[0].door._topics["regained"]._logs
+    until(lambda: nodes[0].server._topics.get("regained") not in (None, served))
+    [log] = nodes[0].server._topics["regained"]._logs
     assert log.epoch == cluster.view.partitions[key].leader_epoch
