@@ -84,7 +84,7 @@ async def _examine(settings: Settings, reach: Reach | None) -> list[Finding]:
     broker, net = settings.section(BrokerConfig), settings.section(NetConfig)
     return [
         *check_software(),
-        check_descriptors(net.max_connections),
+        check_descriptors(net.max_connections, broker.data_dir),
         check_disk(broker.data_dir),
         check_clock(broker.data_dir),
         *await check_kafka_port(net),

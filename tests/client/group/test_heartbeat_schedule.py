@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.client.group.heartbeat_schedule import Due, HeartbeatSchedule
-
 from ottla.client.config import ConsumerConfig
+from ottla.client.group.heartbeat_schedule import Due, HeartbeatSchedule
 
 CONFIG = ConsumerConfig(group="g", heartbeat_interval_ms=3000, max_poll_interval_ms=10_000)
 

@@ -39,7 +39,7 @@ class IcebergCatalog:
 
     def __init__(self, http_state: HttpState) -> None:
         self._http_state = http_state
-        self._lake = Lake(http_state.broker.config.data_dir / "lake")
+        self._lake = Lake(http_state.broker.lake_folder)
         self._endpoints = endpoints()
         self._router = Router(list(self._routes()), redirect_slashes=False, default=_not_found)
 

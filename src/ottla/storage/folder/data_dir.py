@@ -71,7 +71,15 @@ class DataDir:
         self.sealer = sealer
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.when_opened: Callable[[TopicPartition, PartitionLog], None] | None = None
+        self.sets_strays_aside = False
+        """Whether a folder with another topic id is renamed when its partition is opened, instead of being rejected:
+        a shared catalog knows which topics exist.
+        """
         self._failed: set[TopicPartition] = set()
+        self._undeleted: set[TopicPartition] = set()
+        """Deleted partitions whose folders could not be renamed."""
+        self._doomed: list[Path] = []
+        """Folders of deleted partitions that were renamed later, and are still to be removed."""
         self._clock = clock
         self._files = OpenFiles(open_files)
         with folder_errors(path):
@@ -128,18 +136,20 @@ class DataDir:
         return facts_of(f"{self.path}/{at}", end, self.checkpoints.log_start(at))
 
     def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
-        """The partition's log, opened or created. A folder with another topic id is rejected."""
+        """The partition's log, opened or created. The folder of a deleted or stray partition is renamed first."""
         if at in self.logs:
             return self.logs[at]
+        if at in self._undeleted:
+            self._doomed += self._put_away(at, _DELETED)
         # Not needed at the start:
         from ottla.storage.key_version import use_key_version
         from ottla.storage.recovery import LastKnown, open_log
 
         folder = self.path / str(at)
+        self._check_owner(at, topic_id)
         is_new = not folder.exists()
         if is_new:
             self.checkpoints.begin_partition(at)
-        self._check_owner(folder, topic_id)
         noted = self.checkpoints
         # A clean shutdown records every partition: an unrecorded one was added since, in unknown state.
         is_clean = self.was_clean and at in noted.recovery_points and at not in self._failed
@@ -222,14 +232,17 @@ class DataDir:
     def delete_partitions(self, partitions: Iterable[TopicPartition]) -> list[Path]:
         """Delete these partitions at once; the caller passes the remaining folders to `remove_deleted`.
 
-        They are deleted even if an error is raised; a folder left on disk belongs to no topic.
+        They are deleted even if an error is raised; a folder left on disk belongs to no topic, and is renamed by
+        `retry_deletions`, or when a partition with its name is opened.
         """
         folders = []
         for at in partitions:
             try:
                 folders += self._put_away(at, _DELETED)
             except StorageError as failed:
-                _logger.error("%s: could not remove the folder of the deleted partition: %s", at, failed)
+                if at not in self._undeleted:
+                    _logger.error("%s: could not remove the folder of the deleted partition: %s", at, failed)
+                self._undeleted.add(at)
         try:
             if folders:
                 sync_folder(self.path)
@@ -238,6 +251,11 @@ class DataDir:
                 "could not sync the data folder; deleted partitions may reappear after a power failure: %s", failed
             )
         return folders
+
+    def retry_deletions(self) -> list[Path]:
+        """Retry deletions that failed; the result is that of `delete_partitions`."""
+        doomed, self._doomed = self._doomed, []
+        return doomed + self.delete_partitions(sorted(self._undeleted))
 
     def set_stray_aside(self, at: TopicPartition) -> Path:
         """Rename the folder of a stray partition, and keep its data."""
@@ -255,11 +273,12 @@ class DataDir:
         self.checkpoints.drop(at)
         self._failed.discard(at)
         folder = self.path / str(at)
-        if not folder.exists():
-            return []
         unique = f".{uuid.uuid4().hex}{suffix}"
+        renamed = self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique)
         with storage_errors(f"moving {at} away"):
-            return [folder.rename(self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique))]
+            moved = [folder.rename(renamed)] if folder.exists() else []
+        self._undeleted.discard(at)
+        return moved
 
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions left by a crash, for `remove_deleted`."""
@@ -294,8 +313,14 @@ class DataDir:
         """Whether no log is unrecovered, for example because the start failed."""
         return not self._failed and (self.was_clean or all(at in self.logs for at, _ in self.partitions()))
 
-    def _check_owner(self, folder: Path, topic_id: TopicId | None) -> None:
-        with storage_errors(f"reading {folder.name}"):
+    def _check_owner(self, at: TopicPartition, topic_id: TopicId | None) -> None:
+        folder = self.path / str(at)
+        with storage_errors(f"reading {at}"):
             owner = checkpoints.read_topic_id(folder)
-        if topic_id is not None and owner not in (None, topic_id):
+        if topic_id is None or owner in (None, topic_id):
+            return
+        if self.sets_strays_aside:
+            renamed = self.set_stray_aside(at)
+            _logger.warning("%s belongs to a deleted topic and was renamed to %s", at, renamed.name)
+        else:
             raise DataDirError(f"{folder} belongs to a topic with id {owner}, not to {topic_id}")
