@@ -142,7 +142,7 @@ class Sampler:
 
 async def show_history(call: Call) -> TotalsHistory:
     call.check_cluster()
-    return TotalsHistory(interval_ms=INTERVAL_S * 1000, **call.door.sampler.history.columns())
+    return TotalsHistory(interval_ms=INTERVAL_S * 1000, **call.http_state.sampler.history.columns())
 
 
 ENDPOINTS: Final = (
