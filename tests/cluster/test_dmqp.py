@@ -12,9 +12,10 @@ from tests.dmqp.serving import DmqpBroker, RawShard
 
 from ottla import Admin
 from ottla.client.admin.topics import NewTopic
-from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.errors import ApiError, ErrorCode, LeaderNotAvailable, RequestTimedOut
 from ottla.core.ids import TopicPartition
 from ottla.dmqp import Client, DmqpError
+from ottla.dmqp.cluster_door import ClusterDoor
 from ottla.dmqp.frame import Status
 from ottla.dmqp.sequences import header_of
 from ottla.dmqp.shard_log import Cursor
@@ -25,6 +26,9 @@ from .brokers import settings, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from ottla.broker.topics import TopicState
+    from ottla.dmqp.fencing import Producer
 
 COUNT = 3
 
@@ -139,6 +143,52 @@ def test_shards_move_with_their_leader_and_nothing_is_delivered_twice(nodes: lis
         assert client.push("moved", b"last") == 6
 
 
+def test_a_node_that_was_fenced_for_a_while_releases_its_claim(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expose(nodes, "claimed", [1, 3])
+    until(lambda: "claimed" in nodes[0].door._topics)
+    door = nodes[0].door
+    assert isinstance(door, ClusterDoor)
+    is_in_charge = door._is_in_charge
+
+    def fenced_when_it_lost_the_leadership(state: TopicState) -> bool:
+        if not is_in_charge(state):
+            door._lost_claims()
+        return is_in_charge(state)
+
+    monkeypatch.setattr(door, "_is_in_charge", fenced_when_it_lost_the_leadership)
+
+    with Admin(nodes[2].servers) as admin:
+        admin.reassign_partitions({TopicPartition("claimed", 0): [3]})
+
+    until(lambda: "claimed" in nodes[2].door._topics)
+    monkeypatch.undo()
+
+
+def test_a_claim_whose_release_fails_is_released_later(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expose(nodes, "stuck", [1, 3])
+    until(lambda: "stuck" in nodes[0].door._topics)
+    door = nodes[0].door
+    assert isinstance(door, ClusterDoor)
+    shards = door._shards
+    release, failures = shards.release, iter([RequestTimedOut("no answer")])
+
+    def released(topic: str, node_id: int) -> None:
+        for failure in failures:
+            raise failure
+        release(topic, node_id)
+
+    monkeypatch.setattr(shards, "release", released)
+
+    with Admin(nodes[2].servers) as admin:
+        admin.reassign_partitions({TopicPartition("stuck", 0): [3]})
+
+    until(lambda: "stuck" in nodes[2].door._topics)
+
+
 def test_a_topic_that_is_deleted_is_no_longer_exposed(nodes: list[DmqpBroker]) -> None:
     expose(nodes, "gone", [2, 1])
     assert nodes[0].client.delete("/v1/topics/gone").status_code == 200
@@ -193,6 +243,32 @@ def test_a_push_of_a_former_server_is_refused_by_the_leader_of_the_shard(
     until(lambda: nodes[2].client.get("/v1/dmqp/fenced").json().get("shards"))
     with Client(nodes[2].bootstrap) as client:
         assert [client.push("fenced", b"v") for _ in range(2)] == [2, 3]
+
+
+def test_a_push_is_not_taken_for_an_earlier_one_whose_outcome_is_unknown(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = expose(nodes, "doubted", [1, 3])
+    [log] = nodes[0].door._topics["doubted"]._logs
+    produce, fence = log._produce, log._fence
+
+    async def unanswered(batch: bytearray) -> None:
+        await produce(batch)
+        raise RequestTimedOut("no answer")
+
+    async def refused(_shard: int) -> Producer:
+        raise LeaderNotAvailable("no leader")
+
+    with RawShard(int(str(shards[0]["port"]))) as shard:
+        with monkeypatch.context() as patched:
+            patched.setattr(log, "_produce", unanswered)
+            assert shard.push(b"first").status == Status.EIO
+        with monkeypatch.context() as patched:
+            patched.setattr(fence, "renew", refused)
+            assert shard.push(b"second").status == Status.EIO
+        assert shard.push(b"third").status == Status.OK
+
+        assert [shard.pop().payload, shard.pop().payload] == [b"first", b"third"]
 
 
 def test_after_a_leadership_gap_a_topic_is_served_from_its_committed_cursor(

@@ -14,6 +14,7 @@ from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
+from ottla.storage.rewrites.rewriting import Rewrite, put_in_place
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import (
@@ -28,6 +29,8 @@ from .memory import Brokers, brokers_of, until
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
+
+    from ottla.storage.segment_files.scan import FoundBatch
 
 ALL, LEADER = -1, 1
 
@@ -67,6 +70,11 @@ async def values_on(brokers: Brokers, node: int, rack: str = "") -> list[bytes |
     data = await fetch(brokers, node, rack=rack)
     assert data.error_code == ErrorCode.NONE, data
     return [record.value for record in RecordReader(bytes(data.records or b""))]
+
+
+class WithoutFirstBatch(Rewrite):
+    def _kept(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
+        return batch.data if batch.header.base_offset else None
 
 
 def ends(brokers: Brokers) -> list[int]:
@@ -239,6 +247,28 @@ async def test_a_replica_behind_the_leaders_log_start_restarts_there(tmp_path: P
 
         assert (brokers.log(3).start_offset, brokers.log(3).next_offset) == (4, 6)
         assert bytes_of(brokers, 3) == bytes(brokers.log(1).read(4, 1 << 20))
+
+
+@in_loop
+async def test_a_replica_behind_removed_tombstones_copies_the_whole_log(tmp_path: Path) -> None:
+    async with brokers_of(tmp_path, log=LogConfig(flush="os", segment_bytes=1024)) as brokers:
+        brokers.place(leader=1)
+        await produce(brokers, 1, b"deleted later")
+        await brokers.kill(3)
+        for _ in range(3):
+            await produce(brokers, 1, bytes(600))
+        # As if this leader had compacted its log while it believed that all replicas were in sync.
+        log = brokers.log(1)
+        log.removed_tombstones.raise_to(3)
+        compacted = WithoutFirstBatch([log.segments[0]], None)
+        compacted.run()
+        assert put_in_place(log, compacted)
+
+        await brokers.start(3)
+        await until(lambda: 3 in brokers.state().isr)
+
+        assert bytes_of(brokers, 3) == bytes_of(brokers, 1)
+        assert brokers.log(3).removed_tombstones.until == 3
 
 
 @in_loop

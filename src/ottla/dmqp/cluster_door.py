@@ -48,11 +48,13 @@ class ClusterDoor(DmqpDoor):
         self._serving_keys: dict[str, object] = {}
         self._claimed: set[str] = set()
         """Topics that no other node serves, as long as the session lasts."""
+        self._unreleased: set[str] = set()
+        """Topics of which ZooKeeper may hold a claim of this node, valid or not: fencing does not end the session."""
         self._told_consumers: dict[str, frozenset[str]] = {}
         self._changed = asyncio.Event()
         self._news = asyncio.Event()
         self._settling: asyncio.Task[None] | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._telling: set[asyncio.Task[bool]] = set()
 
     # Starting and stopping
 
@@ -155,15 +157,17 @@ class ClusterDoor(DmqpDoor):
         if now != before:
             self._told_consumers[topic] = now
             work = self._cluster.work(lambda: self._shards.change_consumers(topic, before - now, now - before))
-            task = asyncio.get_running_loop().create_task(self._complain(work))
+            task = asyncio.get_running_loop().create_task(self._tried(work, f"publish the DMQP consumers of {topic}"))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
 
-    async def _complain(self, work: Awaitable[None]) -> None:
+    async def _tried(self, work: Awaitable[None], what: str) -> bool:
         try:
             await work
         except ApiError as refused:
-            _logger.warning("could not publish the DMQP consumers: %s", refused)
+            _logger.warning("could not %s: %s", what, refused)
+            return False
+        return True
 
     def topic_deleted(self, topic: str) -> None:  # noqa: ARG002 - all that there is are looked at
         self._changed.set()
@@ -242,6 +246,7 @@ class ClusterDoor(DmqpDoor):
         """
         for _ in range(_CLAIM_TRIES):
             self._claimed.add(name)
+            self._unreleased.add(name)
             if await self._cluster.work(lambda: self._shards.claim(name, self._cluster.node_id)):
                 # A session that was lost meanwhile has removed the claim.
                 if name in self._claimed:
@@ -257,13 +262,20 @@ class ClusterDoor(DmqpDoor):
         self._told_consumers.pop(name, None)
         await self._close(served)
         if not self._cluster.is_fenced and name in self._shards.known():
-            await self._complain(self._cluster.work(lambda: self._shards.withdraw(name, endpoints)))
+            withdrawal = self._cluster.work(lambda: self._shards.withdraw(name, endpoints))
+            await self._tried(withdrawal, f"withdraw the DMQP addresses of {name}")
         await self._release(name)
 
     async def _release(self, name: str) -> None:
-        if name in self._claimed:
-            self._claimed.discard(name)
-            await self._complain(self._cluster.work(lambda: self._shards.release(name, self._cluster.node_id)))
+        self._claimed.discard(name)
+        if name not in self._unreleased:
+            return
+        release = self._cluster.work(lambda: self._shards.release(name, self._cluster.node_id))
+        if await self._tried(release, f"release the DMQP claim to {name}"):
+            self._unreleased.discard(name)
+        else:
+            # No other node can serve the topic until then.
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._changed.set)
 
     async def _forget_deleted(self, name: str, shared: Shared) -> None:
         """Forget a deleted topic. It has no leader, so the controller cleans up."""

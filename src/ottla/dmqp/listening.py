@@ -54,6 +54,7 @@ class ShardListener:
         if self._server is None:
             return
         self._server.close()
+        self.shard.is_closed = True
         try:
             async with asyncio.timeout(_DRAIN_S):
                 while left := self._service.drain(self.shard):

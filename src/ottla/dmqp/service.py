@@ -68,6 +68,8 @@ class DoorService:
     # Called by connections
 
     def opened(self, connection: ShardConnection) -> bool:
+        if connection.shard.is_closed:
+            return False
         if len(self.connections) >= self._config.max_connections:
             self.refused(connection, f"the limit of {self._config.max_connections} connections is reached")
             return False

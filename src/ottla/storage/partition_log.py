@@ -19,6 +19,7 @@ from ottla.storage.files import PASSING_ERRORS, storage_errors
 from ottla.storage.flushing import is_flush_due
 from ottla.storage.folder.checkpoints import LEADER_EPOCHS, begin_epoch, forget_lacking, write_epochs
 from ottla.storage.key_version import use_key_version
+from ottla.storage.removed_tombstones import RemovedTombstones
 from ottla.storage.segment_files.cold_read import Bounds
 from ottla.storage.segment_files.segment import Segment
 from ottla.storage.segment_files.segment_indexes import NO_TIMESTAMP
@@ -54,6 +55,7 @@ class PartitionLog:
         self.snapshots = parts.snapshots
         self.epochs = parts.epochs
         self.cipher = parts.cipher
+        self.removed_tombstones = RemovedTombstones(folder, parts.next_offset)
         self._clock = clock
         self.files = files
         self.snapshot_at = parts.next_offset if parts.is_as_left else None

@@ -56,7 +56,9 @@ def list_groups(*, reach: Reach, states: tuple[str, ...], output: str) -> None:
     """List groups."""
 
     async def ask(client: Client) -> list[dict[str, Any]]:
-        return [group_row(each) for each in await client.admin.list_groups(states=states)]
+        from ottla.client.admin.groups import GroupAdmin  # `client.admin` imports all messages
+
+        return [group_row(each) for each in await GroupAdmin(client.router).list_groups(states=states)]
 
     show_rows(reach.run(ask), GROUP_COLUMNS, output)
 

@@ -166,7 +166,9 @@ class CompactedRewrite(Rewrite):
 
     def _kept(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
         self._pace.after(batch.header.size)
-        return self._sifting.sift(batch)
+        kept = self._sifting.sift(batch)
+        self.removed_until = self._sifting.removed_until
+        return kept
 
     def _keeps_noting(self, aborted: AbortedTransaction) -> bool:
         return aborted.last_offset in self._sifting.kept_markers
@@ -183,6 +185,8 @@ class Sifting:
         lasts: dict[int, _Last],
     ) -> None:
         self.kept_markers: set[int] = set()
+        self.removed_until = 0
+        """The offset after the last batch from which tombstones, or a marker, were removed."""
         self._keys = keys
         self._tombstones = tombstones
         self._lasts = lasts
@@ -202,6 +206,8 @@ class Sifting:
         if header.is_control:
             return self._marker(batch)
         is_aborted = self._is_aborted(header)
+        if self._tombstones.is_over(delete_horizon(header)):
+            self.removed_until = header.last_offset + 1
         kept = None if is_aborted else compacted(batch.data, header, self._keys, self._tombstones)
         if kept is None:
             last = self._lasts.get(header.producer_id)
@@ -225,6 +231,7 @@ class Sifting:
         is_last = last is not None and last.data_offset is None and last.epoch == header.producer_epoch
         horizon = delete_horizon(header)
         if not is_needed and not is_last and self._tombstones.is_over(horizon):
+            self.removed_until = header.last_offset + 1
             return None
         self.kept_markers.add(header.base_offset)
         return batch.data if is_needed or horizon is not None else with_horizon(batch.data, header, self._tombstones)
