@@ -174,9 +174,7 @@ class DataDir:
         opening.files.close()
         return self.delete_partitions([at]) if at in self._undeleted else []
 
-    def _prepare(
-        self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None, files: OpenFiles
-    ) -> LogOpening:
+    def _prepare(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None, files: OpenFiles) -> LogOpening:
         # Not needed at the start:
         from ottla.storage.recovery import LastKnown, open_log
 
