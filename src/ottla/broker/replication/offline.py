@@ -28,7 +28,7 @@ _AGAIN_S: Final = 0.5
 _CALM_S: Final = 60.0
 """A replica that fails again sooner than this after it was reopened gets a longer backoff."""
 _MOST_OPENINGS: Final = 2
-"""So many logs are recovered at once: threads for other work must be left."""
+"""The maximum number of logs recovered at the same time: threads must be left for other work."""
 
 
 def backoff_s(first_s: float, attempts: int) -> float:
