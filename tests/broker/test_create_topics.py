@@ -65,6 +65,24 @@ def code_of(client: RawClient, topic: CreatableTopic) -> int:
 
 
 @pytest.mark.parametrize("version", range(apis.CREATE_TOPICS.first, apis.CREATE_TOPICS.last + 1))
+def test_a_topic_that_was_just_deleted_at_another_broker_is_created(
+    ottla: ottla.EphemeralBroker, client: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(client, "t")
+    broker = ottla.broker
+    before = broker.topics.by_name["t"]
+
+    async def catch_up(topic: str) -> None:
+        await broker.administration.delete_topic(broker.topics.by_name[topic])
+
+    monkeypatch.setattr(broker.administration, "catch_up", catch_up)
+
+    [created] = create(client, wanted("t"))
+
+    assert created.error_code == ErrorCode.NONE
+    assert broker.topics.by_name["t"] is not before
+
+
 def test_every_version_creates_a_topic(client: RawClient, name: str, version: int) -> None:
     [created] = client.ask(CreateTopicsRequest(topics=(wanted(name, 3),)), version).topics
 
