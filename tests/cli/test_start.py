@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MOST_MODULES: Final = 155
+_MOST_MODULES: Final = 157
 """Ours; a quarter of a millisecond each, on average."""
 _NOT_NEEDED: Final = {
     *("dataclasses", "json", "hmac", "tomllib", "email", "http", "difflib", "shutil"),

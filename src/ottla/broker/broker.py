@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.transactions import TransactionCoordinator
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
-    from ottla.broker.interfaces.protocol_servers import ShardServer
+    from ottla.broker.interfaces.protocol_servers import ShardServer, TableWriter
     from ottla.broker.membership import ProducerIdsInReserve
     from ottla.broker.opening import Opened
     from ottla.broker.replication.replication import Replication
@@ -101,6 +101,8 @@ class Broker:
         self.shard_server: ShardServer | None = None
         self.http_address: Address | None = None
         """Set by the HTTP and DMQP servers, if they run."""
+        self.table_writer: TableWriter | None = None
+        """Set by `ottla serve` once a topic has ottla.table.enable."""
         self.security.start()
         if self.cluster is not None:
             self.replicate(self.cluster)
@@ -212,6 +214,12 @@ class Broker:
     @property
     def address(self) -> Address:
         return self.listener.address
+
+    @property
+    def lake_folder(self) -> Path:
+        """Where topics' tables are by default; workers share one."""
+        folder = self.config.data_dir
+        return (folder if self.inherited is None else folder.parent) / "lake"
 
     @property
     def keys(self) -> KeyRing | None:

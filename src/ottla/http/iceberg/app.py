@@ -39,7 +39,7 @@ class IcebergCatalog:
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._lake = Lake(door.broker.config.data_dir / "lake")
+        self._lake = Lake(door.broker.lake_folder)
         self._endpoints = endpoints()
         self._router = Router(list(self._routes()), redirect_slashes=False, default=_not_found)
 

@@ -52,6 +52,11 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
         await others()
     for family in (*await _groups(call), *await pipeline_families(call)):
         yield family.text()
+    if broker.table_writer is not None:
+        from ottla.http.monitoring.table_metrics import table_families
+
+        for family in await table_families(broker, broker.table_writer):
+            yield family.text()
     yield b"# EOF\n"
 
 
