@@ -88,7 +88,7 @@ class Endpoint(NamedTuple):
     """The struct of an error response, if it is not problem+json."""
 
 
-class Door:
+class HttpState:
     """State shared by all calls."""
 
     def __init__(self, broker: Broker, config: HttpConfig, stats: HttpStats) -> None:
@@ -110,18 +110,18 @@ class Door:
 class Call:
     """One request for a handler."""
 
-    def __init__(self, request: Request, door: Door, endpoint: Endpoint) -> None:
+    def __init__(self, request: Request, http_state: HttpState, endpoint: Endpoint) -> None:
         self.request = request
-        self.door = door
-        self.broker = door.broker
+        self.http_state = http_state
+        self.broker = http_state.broker
         self._endpoint = endpoint
         client = request.client
         self.peer = f"{client.host}:{client.port}" if client else "?:0"
         identity: Identity = request.scope.get(IDENTITY, Identity())
         self.principal = identity.principal
         peer = (client.host, client.port) if client else ("?", 0)
-        self._client = LocalClient(door.broker, _CLIENT_ID, peer, *identity)
-        self.inflating = door.broker.inflating
+        self._client = LocalClient(http_state.broker, _CLIENT_ID, peer, *identity)
+        self.inflating = http_state.broker.inflating
         self.may = self._client.may
         self.check = self._client.check
 
@@ -184,7 +184,7 @@ class Call:
     # The body
 
     async def body(self, kind: type[T], most_bytes: int | None = None) -> T:
-        limit = self.door.config.max_body_bytes if most_bytes is None else most_bytes
+        limit = self.http_state.config.max_body_bytes if most_bytes is None else most_bytes
         with self.receive(limit) as body:
             try:
                 content = await body.read_all(limit)
@@ -202,7 +202,7 @@ class Call:
         announced = self.request.headers.get("content-length", "0")
         if limit is not None and int(announced) > limit:
             raise too_large(limit)
-        return Body(self.door.bodies, self.request.stream(), is_collected=limit is not None)
+        return Body(self.http_state.bodies, self.request.stream(), is_collected=limit is not None)
 
     # The answer
 
@@ -261,8 +261,8 @@ async def others() -> None:
     await asyncio.sleep(0)
 
 
-async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
-    this = Call(request, door, endpoint)
+async def call(http_state: HttpState, endpoint: Endpoint, request: Request) -> Response:
+    this = Call(request, http_state, endpoint)
     try:
         await others()
         answer = await endpoint.handle(this)

@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 
 from ottla.http.app import build_app
 from ottla.http.framework.connection import LimitedConnection, Limits
-from ottla.http.framework.endpoints import Door
+from ottla.http.framework.endpoints import HttpState
 from ottla.http.framework.stats import HttpStats
 from ottla.http.queues.guard import noted
 from ottla.http.queues.handlers import Queues
@@ -65,10 +65,12 @@ class Serving:
 
     def __init__(self, broker: Broker, config: HttpConfig, queues: QueuesConfig) -> None:
         self._stats = HttpStats()
-        self._door = Door(broker, config, self._stats)
-        self._door.queues_ask = queues.needs_password
+        self._http_state = HttpState(broker, config, self._stats)
+        self._http_state.queues_ask = queues.needs_password
         self._queues = open_store(queues, broker.keys)
-        app = build_app(self._door, Queues(self._queues, queues, self._door.bodies, partial(noted, self._door)))
+        app = build_app(
+            self._http_state, Queues(self._queues, queues, self._http_state.bodies, partial(noted, self._http_state))
+        )
         self.config = _uvicorn(app, config)
         self._registry_config = _uvicorn(at_root(app), config)
         self.state = ServerState()
@@ -108,7 +110,7 @@ class Serving:
     async def stop(self) -> None:
         for server in self._servers:
             server.close()
-        for tail in tuple(self._door.tails):
+        for tail in tuple(self._http_state.tails):
             tail.cancel()
         for connection in tuple(self.state.connections):
             connection.shutdown()

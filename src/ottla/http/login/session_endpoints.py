@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ottla.core.security import ANONYMOUS, LoginFailed
 from ottla.http.framework.endpoints import JSON, Endpoint
-from ottla.http.framework.models import Done, Given, Struct
+from ottla.http.framework.models import Done, RequestStruct, Struct
 from ottla.http.framework.problems import Problem
 from ottla.http.login.authentication import session_in
 from ottla.http.login.browser_sessions import COOKIE, LIFETIME_S
@@ -43,13 +43,13 @@ class EndedSession(Struct, frozen=True, kw_only=True):
     """The logout page of the OpenID provider, after a login there."""
 
 
-class NewSession(Given, frozen=True, kw_only=True):
+class NewSession(RequestStruct, frozen=True, kw_only=True):
     user: str
     password: str
 
 
 async def show_session(call: Call) -> WhoAmI:
-    login = call.door.login
+    login = call.http_state.login
     return WhoAmI(
         principal=call.principal,
         needs_login=login is not None and call.principal == ANONYMOUS,
@@ -60,7 +60,7 @@ async def show_session(call: Call) -> WhoAmI:
 
 
 async def begin_session(call: Call) -> Response:
-    login = call.door.login
+    login = call.http_state.login
     if login is None:
         raise Problem(409, "authentication is disabled")
     given = await call.body(NewSession, _MOST_BODY_BYTES)
@@ -84,7 +84,7 @@ def with_session_cookie(response: Response, token: str, call: Call) -> Response:
 
 
 async def end_session(call: Call) -> Response:
-    login, token = call.door.login, session_in(call.request.headers)
+    login, token = call.http_state.login, session_in(call.request.headers)
     ended = None if login is None or token is None else login.sessions.end(token)
     logout_url = None
     if login is not None and login.oidc is not None and ended is not None and ended.granted is not None:
