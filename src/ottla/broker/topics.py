@@ -67,6 +67,8 @@ class Topics:
         self.by_id: dict[bytes, TopicState] = {}
         self.attach: Callable[[TopicState, Partition], None] | None = None
         """In a cluster: called for each new partition, before it is used."""
+        self.has_table: Callable[[], None] | None = None
+        """Called when a topic with ottla.table.enable was created or changed."""
         self.version = 0
         """Incremented with every change, so that caches of topics know when to update."""
 
@@ -197,6 +199,8 @@ class Topics:
             if self.attach is not None:
                 self.attach(state, partition)
         self.version += 1
+        if config.has_table and self.has_table is not None:
+            self.has_table()
         return state
 
     def _partition(self, state: TopicState, index: int) -> Partition:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
+    from ottla.columns.partitioning import PartitionField
     from ottla.columns.types import Struct
     from ottla.lake.names import TableName
-    from ottla.lake.partitioning import PartitionField
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from ottla.client.blocking.background import Background
+    from ottla.columns.partitioning import PartitionField
     from ottla.lake.covered import Covered
-    from ottla.lake.partitioning import PartitionField
     from ottla.lake.rows import Decoded
 
 _log: Final = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ class TopicSettings:
     partition_by: tuple[PartitionField, ...] = ()
     allows_gaps: bool = False
     keep_snapshots: int = 100
+    interval_s: float = 10.0
+    """Between the starts of two commits."""
 
 
 @dataclass(slots=True)
@@ -51,8 +53,8 @@ class Done:
 
     rows: int = 0
     dead_letters: int = 0
-    is_behind: bool = False
-    """There was more to read than fits a commit."""
+    lag: int = 0
+    """Offsets that were left: there was more to read than fits a commit."""
 
 
 @dataclass(slots=True)
@@ -140,8 +142,8 @@ class TopicWriter:
         if pending.files or dead_count:
             self._table.commit(pending.files, positions)
             self._known_dead = {each for each in self._known_dead if each[1] >= positions.get(each[0], 0)}
-        is_behind = any(positions[each] < end for each, end in self._source.targets.items())
-        return Done(pending.row_count, dead_count, is_behind)
+        lag = sum(max(0, end - positions[each]) for each, end in self._source.targets.items())
+        return Done(pending.row_count, dead_count, lag)
 
     def _decoded(self, batch: pa.RecordBatch) -> Decoded:
         try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.config import BrokerConfig
 from ottla.broker.settings import Settings
 from ottla.broker.tracing_config import TracingConfig
+from ottla.cli.lake_config import LakeConfig
 from ottla.cli.settings import load_settings
 from ottla.cli.workers.plan import Configs
 from ottla.cluster.builtin.config import WorkersConfig
@@ -53,4 +54,6 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
         loaded.section(DmqpConfig),
         loaded.section(WorkersConfig),
         loaded.section(SchemaRegistryConfig),
+        loaded.section(LakeConfig),
+        config_file,
     )

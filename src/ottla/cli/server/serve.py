@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ottla.cli.workers.plan import Configs
     from ottla.core.ids import Address
     from ottla.dmqp.config import DmqpConfig
-    from ottla.dmqp.door import DmqpDoor
+    from ottla.dmqp.server import DmqpServer
     from ottla.http.server import HttpServer
     from ottla.net.config import NetConfig
 
@@ -48,13 +48,15 @@ _logger: Final = logging.getLogger("ottla.serve")
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
-class _Modes(NamedTuple):
+class Modes(NamedTuple):
     """Options that exist only on the command line."""
 
     enable_faults: bool = False
     ephemeral: bool = False
     load: Callable[[], Configs] | None = None
     """Reads the configuration again, on SIGHUP."""
+    logging: tuple[str, str] = ("warning", "text")
+    """The level and the format, for processes that it starts."""
 
 
 @click.command(
@@ -140,7 +142,12 @@ def serve(  # noqa: PLR0913
         elif adopt:
             raise click.UsageError("--adopt needs --workers")
         else:
-            modes = _Modes(enable_faults, ephemeral, lambda: broker_settings(config_file, assignments, given))
+            modes = Modes(
+                enable_faults,
+                ephemeral,
+                lambda: broker_settings(config_file, assignments, given),
+                (log_level, log_format),
+            )
             announce = partial(say_ready, ready_file=ready_file, style=log_format)
             run(serve_until_stopped(configs, announce, modes=modes))
 
@@ -176,7 +183,7 @@ def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
 
 
 async def serve_until_stopped(
-    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: _Modes | None = None
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: Modes | None = None
 ) -> None:
     with without_garbage_collection():
         from ottla.broker.broker import Broker
@@ -184,7 +191,7 @@ async def serve_until_stopped(
 
         gc.freeze()  # or the first collection would scan it all
     raise_limit()
-    modes = modes or _Modes()
+    modes = modes or Modes()
     settings = configs.settings
     _logger.info("starting ottla %s: node %d, process %d", __version__, settings.broker.node_id, os.getpid())
     broker = Broker(settings, inherited=inherited)
@@ -213,8 +220,9 @@ async def serve_until_stopped(
     if http is not None:
         http.start()
     _freeze_loaded_modules()
+    _write_tables(broker, configs, modes.logging)
     await stopping.wait()
-    for server in (http, dmqp, broker):
+    for server in (broker.table_writer, http, dmqp, broker):
         if server is not None:
             await server.stop()
     _logger.info("stopped")
@@ -225,6 +233,23 @@ def _warn_about_descriptors(broker: Broker) -> None:
 
     if shortage := shortage_for(sum(1 for _ in broker.topics.partitions_here())):
         _logger.warning("%s; raise the limit (ulimit -Hn, LimitNOFILE= of a systemd unit)", shortage)
+
+
+def _write_tables(broker: Broker, configs: Configs, logging: tuple[str, str]) -> None:
+    """Start the table writer as soon as a topic has ottla.table.enable; until then nothing of it is imported."""
+
+    def start() -> None:
+        if broker.table_writer is None:
+            from ottla.cli.lake.supervising import TableWriter
+            from ottla.cli.workers.plan import Logging
+
+            broker.table_writer = TableWriter(broker, configs, Logging(*logging))
+        broker.table_writer.start()
+
+    if configs.lake.writer:
+        broker.topics.has_table = start
+        if any(state.config.has_table for state in broker.topics.by_name.values()):
+            start()
 
 
 async def _start(broker: Broker, net: NetConfig) -> None:
@@ -247,22 +272,22 @@ def _enable_faults(broker: Broker) -> None:
     click.echo(_FAULTS_WARNING, err=True)
 
 
-def _import_dmqp(broker: Broker) -> type[DmqpDoor]:
+def _import_dmqp(broker: Broker) -> type[DmqpServer]:
     if broker.cluster is not None:
-        from ottla.dmqp.cluster_door import ClusterDoor
+        from ottla.dmqp.cluster_server import ClusterDmqpServer
 
-        return ClusterDoor
-    from ottla.dmqp.door import DmqpDoor
+        return ClusterDmqpServer
+    from ottla.dmqp.server import DmqpServer
 
-    return DmqpDoor
+    return DmqpServer
 
 
-async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
+async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpServer:
     # In a thread: Kafka clients are served already, or about to be.
-    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
+    server_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
     try:
-        door = door_type(broker, config)
-        await door.start()
+        server = server_type(broker, config)
+        await server.start()
     except OttlaError:
         await broker.stop()
         raise
@@ -270,11 +295,11 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
         click.echo(
             f"ottla: DMQP on {config.host} without authentication: anyone who can reach it can push and pop", err=True
         )
-    broker.shard_server = door
-    return door
+    broker.shard_server = server
+    return server
 
 
-async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor | None:
+async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpServer | None:
     """Without file descriptors, for example, it cannot be imported: Kafka clients are not affected."""
     try:
         return await _open_dmqp(broker, config)
@@ -289,7 +314,7 @@ def _reload(broker: Broker, configs: Configs, load: Callable[[], Configs] | None
     reload(broker, configs, load)
 
 
-def _handle_signals(broker: Broker, configs: Configs, modes: _Modes, stopping: asyncio.Event) -> None:
+def _handle_signals(broker: Broker, configs: Configs, modes: Modes, stopping: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     doomed = broker.data_dir.path if modes.ephemeral else None
     for number in (signal.SIGTERM, signal.SIGINT):
