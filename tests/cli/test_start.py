@@ -14,7 +14,14 @@ _MOST_MODULES: Final = 157
 _NOT_NEEDED: Final = {
     *("dataclasses", "json", "hmac", "tomllib", "email", "http", "difflib", "shutil"),
     *("cramjam", "fastcrc", "cryptography", "kazoo", "starlette", "uvicorn", "opentelemetry"),
-    *("ottla.client", "ottla.dmqp.door", "ottla.http.app", "ottla.records", "ottla.cluster.state", "ottla.share.group"),
+    *(
+        "ottla.client",
+        "ottla.dmqp.server",
+        "ottla.http.app",
+        "ottla.records",
+        "ottla.cluster.state",
+        "ottla.share.group",
+    ),
     *("ottla.groups.coordinator", "ottla.storage.partition_log", "ottla.storage.catalog.seal", "ottla.net.tls"),
 }
 _UNTIL_READY: Final = """

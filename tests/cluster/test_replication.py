@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ottla.broker.topology import Together
+from ottla.broker.topology import ClusterTopology
 from ottla.core.errors import ErrorCode
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
@@ -402,7 +402,7 @@ async def test_clients_are_not_sent_to_a_leader_that_refuses_connections(tmp_pat
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NONE
-        seen = Together(brokers[2], brokers.catalog.nodes[2])
+        seen = ClusterTopology(brokers[2], brokers.catalog.nodes[2])
         topic = brokers[2].topics.by_name["t"]
         assert seen.placed(topic, 0).leader == 1
 

@@ -150,7 +150,7 @@ def test_the_queues_lag_is_reported_as_group_lag(served: DmqpBroker, topic: str)
 
 def test_a_connection_accepted_while_its_port_is_closed_is_not_served(served: DmqpBroker, topic: str) -> None:
     served.exposed(topic)
-    [listener] = served.door._topics[topic]._listeners
+    [listener] = served.server._topics[topic]._listeners
     assert served.client.delete(f"/v1/dmqp/{topic}").status_code == 200
 
     async def accepted() -> socket.socket:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
     from ottla.broker.interfaces.protocol_servers import ShardServer, TableWriter
-    from ottla.broker.membership import ProducerIdsInReserve
+    from ottla.broker.membership import ReservedProducerIds
     from ottla.broker.opening import Opened
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.context import Client
@@ -134,12 +134,12 @@ class Broker:
 
         self.replication = Replication(self, cluster, self.settings.replication)
 
-    def _producer_ids(self) -> ProducerIds | ProducerIdsInReserve:
+    def _producer_ids(self) -> ProducerIds | ReservedProducerIds:
         if self.cluster is None:
             return ProducerIds(self.catalog)
-        from ottla.broker.membership import ProducerIdsInReserve
+        from ottla.broker.membership import ReservedProducerIds
 
-        return ProducerIdsInReserve(self.cluster, self.catalog)
+        return ReservedProducerIds(self.cluster, self.catalog)
 
     def _open_sealer(self) -> Sealer | None:
         from ottla.broker.upkeep.key_rotation import open_sealer

@@ -40,7 +40,7 @@ def _tls(config: DmqpConfig, broker: Broker) -> Certificates | None:
     return shard_tls(broker.settings.security, config.host, *files)
 
 
-class DoorService:
+class DmqpService:
     def __init__(self, config: DmqpConfig, broker: Broker) -> None:
         self._config = config
         self._broker = broker

@@ -327,7 +327,7 @@ def _response(plan: Plan, results: Results) -> FetchResponse:
         if plan.is_incremental:
             results = [(key, data) for key, data in results if session.is_news(key, data)]
         for key, data in results:
-            session.told(key, data)
+            session.record_sent(key, data)
     topics: dict[tuple[str, bytes], list[PartitionData]] = {}
     for key, data in results:
         topics.setdefault((key.topic, key.topic_id), []).append(data)

@@ -58,9 +58,9 @@ class LocalNode:
 
     def about(self) -> str:
         """Its address; valid once it is ready."""
-        told = json.loads(self.ready_file.read_text())
-        console = f", console http://{told['http']}" if told.get("http") else ""
-        return f"node {self.number}: Kafka {told['kafka']}{console}, process {told['pid']}"
+        ready = json.loads(self.ready_file.read_text())
+        console = f", console http://{ready['http']}" if ready.get("http") else ""
+        return f"node {self.number}: Kafka {ready['kafka']}{console}, process {ready['pid']}"
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + _START_S

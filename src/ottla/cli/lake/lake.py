@@ -14,7 +14,7 @@ from ottla.cli.connecting import with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.server.stopping import StopSignal
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import counted
 from ottla.core.errors import ConfigError
 
@@ -54,7 +54,7 @@ Examples:
 """
 
 
-@click.group(cls=Verbs, epilog=EXAMPLES)
+@click.group(cls=CommandGroup, epilog=EXAMPLES)
 def lake() -> None:
     """Maintain topics as Iceberg tables.
 

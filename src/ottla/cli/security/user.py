@@ -13,7 +13,7 @@ from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import reach_from, with_broker_choice, with_broker_options, with_config_option
 from ottla.cli.durations import Duration, time_text
 from ottla.cli.output import show_rows, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.core.errors import OttlaError
 from ottla.core.security import ScramMechanism
 
@@ -28,7 +28,7 @@ _MECHANISMS: Final = {one.name.replace("_", "-"): one for one in ScramMechanism}
 _COLUMNS: Final = ("user", "mechanisms", "expires")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def user() -> None:
     """List and change users with passwords.
 

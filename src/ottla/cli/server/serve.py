@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ottla.cli.workers.plan import Configs
     from ottla.core.ids import Address
     from ottla.dmqp.config import DmqpConfig
-    from ottla.dmqp.door import DmqpDoor
+    from ottla.dmqp.server import DmqpServer
     from ottla.http.server import HttpServer
     from ottla.net.config import NetConfig
 
@@ -272,22 +272,22 @@ def _enable_faults(broker: Broker) -> None:
     click.echo(_FAULTS_WARNING, err=True)
 
 
-def _import_dmqp(broker: Broker) -> type[DmqpDoor]:
+def _import_dmqp(broker: Broker) -> type[DmqpServer]:
     if broker.cluster is not None:
-        from ottla.dmqp.cluster_door import ClusterDoor
+        from ottla.dmqp.cluster_server import ClusterDmqpServer
 
-        return ClusterDoor
-    from ottla.dmqp.door import DmqpDoor
+        return ClusterDmqpServer
+    from ottla.dmqp.server import DmqpServer
 
-    return DmqpDoor
+    return DmqpServer
 
 
-async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
+async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpServer:
     # In a thread: Kafka clients are served already, or about to be.
-    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
+    server_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
     try:
-        door = door_type(broker, config)
-        await door.start()
+        server = server_type(broker, config)
+        await server.start()
     except OttlaError:
         await broker.stop()
         raise
@@ -295,11 +295,11 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
         click.echo(
             f"ottla: DMQP on {config.host} without authentication: anyone who can reach it can push and pop", err=True
         )
-    broker.shard_server = door
-    return door
+    broker.shard_server = server
+    return server
 
 
-async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor | None:
+async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpServer | None:
     """Without file descriptors, for example, it cannot be imported: Kafka clients are not affected."""
     try:
         return await _open_dmqp(broker, config)

@@ -13,7 +13,7 @@ from ottla.cli.messages.starting_points import starting_point
 from ottla.cli.offsets.bounds import bounds_of, known_bounds_of, offsets_at_time, partitions_of
 from ottla.cli.offsets.resets import Bounds, wanted_offset
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import counted
 from ottla.cli.topics.rows import (
     CONFIG_COLUMNS,
@@ -23,8 +23,8 @@ from ottla.cli.topics.rows import (
     config_rows,
     topic_row,
 )
-from ottla.client.admin.asking import raise_if_error
 from ottla.client.admin.configs import ConfigResource
+from ottla.client.admin.requests import raise_if_error
 from ottla.client.admin.topics import BROKERS_CHOICE, NewTopic, TopicAdmin
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError, ErrorCode
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ottla.client.client import Client
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def topic() -> None:
     """Create, describe, alter and delete topics."""
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.bundling import BundleRule
 from ottla.client.errors import ClientClosed, ClientError, broker_error
-from ottla.client.patience import Patience
 from ottla.client.producer.accumulator import Accumulator, Filling, TopicBuffers
 from ottla.client.producer.batch import Identity, Refused
 from ottla.client.producer.failures import UnseenFailures
@@ -25,6 +24,7 @@ from ottla.client.producer.partition_queue import PartitionQueue, QueueRules
 from ottla.client.producer.partitioner import StickyChoice
 from ottla.client.producer.push import Pusher
 from ottla.client.producer.transactions import Transactions
+from ottla.client.retries import RetryBudget
 from ottla.client.view import NO_LEADER
 from ottla.core.errors import ErrorCode
 from ottla.records.compression import Compression
@@ -293,7 +293,7 @@ class Sender:
         if self.transactions is not None:
             await self.transactions.start()
             return
-        patience = Patience(self.router)
+        retries = RetryBudget(self.router)
         while True:
             response = await self.router.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1))
             if not response.error_code:
@@ -302,7 +302,7 @@ class Sender:
             is_denied = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             why = "this user may write to no topic" if is_denied else None
             failed = broker_error(response.error_code, "a producer id, which idempotence needs", why)
-            if not failed.is_retriable or await patience.is_over():
+            if not failed.is_retriable or await retries.is_over():
                 raise failed
         self._identity = Identity(response.producer_id, response.producer_epoch)
 

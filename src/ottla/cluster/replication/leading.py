@@ -176,8 +176,8 @@ class Leading:
     def low_watermark(self, start_offset: int) -> int:
         """The earliest log start offset of all replicas that may become leader; NO_OFFSET if one is unknown."""
         members = self.maximal_isr | self.eligible
-        told = (follower.start_offset for node, follower in self.followers.items() if node in members)
-        return min((start_offset, *told))
+        starts = (follower.start_offset for node, follower in self.followers.items() if node in members)
+        return min((start_offset, *starts))
 
     # The ISR
 

@@ -59,8 +59,8 @@ def _with_aggregates(nodes: list[_Node], explained: str) -> list[_Node]:
     logical = [at for at, node in enumerate(nodes) if node.text.startswith("Aggregate")]
     if len(partial) != len(logical):
         return nodes
-    told = dict(zip(logical, partial, strict=True))
-    return [_Node(node.depth, told.get(at, node.text)) for at, node in enumerate(nodes)]
+    texts = dict(zip(logical, partial, strict=True))
+    return [_Node(node.depth, texts.get(at, node.text)) for at, node in enumerate(nodes)]
 
 
 def _makers(node: _Node, below: list[_Node]) -> list[str]:

@@ -11,7 +11,7 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.marking import marked
 from ottla.spark.pipelines.changes.rules import refuse_lost_deletes
 from ottla.spark.pipelines.column_checks import unknown_columns
-from ottla.spark.pipelines.letters.rules import metric_name
+from ottla.spark.pipelines.dead_letters.rules import metric_name
 from ottla.spark.pipelines.parsing import bad_rows, good_rows
 from ottla.spark.pipelines.sql_errors import missing_table, sql_error
 

@@ -9,9 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from ottla.columns.ddl import quoted
 from ottla.spark.pipelines.changes.record_keys import key_columns
 from ottla.spark.pipelines.changes.rules import DELETED
+from ottla.spark.pipelines.dead_letters.rules import BLOCK
 from ottla.spark.pipelines.formats.parser import PARSED, TASK
 from ottla.spark.pipelines.known_columns import known_columns
-from ottla.spark.pipelines.letters.rules import BLOCK
 from ottla.spark.pipelines.limits import MOST_HEADER_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
     """The records that do not parse, as they came, with the reason and their origin in headers."""
     parser = source.format.parser(source)
     bad = parser.parse(raw).where(_PARSED_ONCE).where(_is_bad(parser))
-    told = {
+    headers_by_name = {
         "ottla.error": _reason(parser),
         "ottla.pipeline": F.lit(pipeline),
         "ottla.topic": F.col("topic"),
@@ -90,7 +90,7 @@ def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
         "ottla.value-bytes": F.when(F.length("value") > MOST_VALUE_BYTES, F.length("value")),
         "ottla.key-bytes": F.when(F.length("key") > MOST_KEY_BYTES, F.length("key")),
     }
-    headers = F.array(*(_header(name, value) for name, value in told.items()))
+    headers = F.array(*(_header(name, value) for name, value in headers_by_name.items()))
     more = F.filter(F.array(*(_header(name, size.cast("string")) for name, size in cut.items())), _has_value)
     own = F.coalesce(F.col("headers"), F.array().cast(_HEADERS))
     own_bytes = F.aggregate(own, F.lit(0), lambda sum_, each: sum_ + F.length(each["key"]) + _length(each["value"]))

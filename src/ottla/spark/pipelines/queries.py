@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.checkpoints import check_checkpoint
+from ottla.spark.pipelines.dead_letters.rules import metric_name
 from ottla.spark.pipelines.evolution.conforming import frame_columns
 from ottla.spark.pipelines.evolution.deciding import planned_evolution
 from ottla.spark.pipelines.explained import stateful_parts
@@ -21,7 +22,6 @@ from ottla.spark.pipelines.frames import (
     query_name,
     sink_rows,
 )
-from ottla.spark.pipelines.letters.rules import metric_name
 from ottla.spark.pipelines.preparing import kafka_of
 from ottla.spark.pipelines.upgrades import fingerprint, refuse_mismatch, with_known_state
 from ottla.spark.pipelines.writing import checkpoint_of, stream_writer, topic_writer

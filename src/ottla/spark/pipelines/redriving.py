@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.client.group.interface import Committed, GroupProgress
 from ottla.core.ids import TopicPartition
 from ottla.spark.link import link_to
-from ottla.spark.pipelines.letters.choosing import Choice, LeftOut
+from ottla.spark.pipelines.dead_letters.choosing import LetterFilter, SkippedLetters
 from ottla.spark.pipelines.preparing import kafka_of
 
 if TYPE_CHECKING:
@@ -64,36 +64,36 @@ class Letter:
 
 def letter_of(record: ConsumerRecord[bytes, bytes], pipeline: str) -> Letter | None:
     """None for a row of a sink, and for a record of another pipeline."""
-    told = {name: value or b"" for name, value in record.headers if name.startswith(_OURS)}
-    if told.get("ottla.pipeline") != pipeline.encode() or "ottla.topic" not in told:
+    headers = {name: value or b"" for name, value in record.headers if name.startswith(_OURS)}
+    if headers.get("ottla.pipeline") != pipeline.encode() or "ottla.topic" not in headers:
         return None
     return Letter(
-        TopicPartition(told["ottla.topic"].decode(), int(told["ottla.partition"])),
-        int(told["ottla.offset"]),
-        int(told["ottla.timestamp"]),
+        TopicPartition(headers["ottla.topic"].decode(), int(headers["ottla.partition"])),
+        int(headers["ottla.offset"]),
+        int(headers["ottla.timestamp"]),
         record.key,
         record.value,
         tuple(each for each in record.headers if not each[0].startswith(_OURS)),
-        "ottla.value-bytes" in told or "ottla.key-bytes" in told,
-        told.get("ottla.error", b"").decode("utf-8", "replace"),
+        "ottla.value-bytes" in headers or "ottla.key-bytes" in headers,
+        headers.get("ottla.error", b"").decode("utf-8", "replace"),
     )
 
 
 def redrive(pipeline: Pipeline, where: str | None = None) -> Redriven:
     """All dead letters that were not sent back before; only those that the expression chooses, if there is one."""
-    choice = None if where is None else Choice(where)
+    choice = None if where is None else LetterFilter(where)
     link = link_to(kafka_of(pipeline))
     return link.call(_Redrive(link.client, pipeline, choice).run())
 
 
 class _Redrive:
-    def __init__(self, client: Client, pipeline: Pipeline, choice: Choice | None) -> None:
+    def __init__(self, client: Client, pipeline: Pipeline, choice: LetterFilter | None) -> None:
         self._client = client
         self._pipeline = pipeline
         self._choice = choice
         self._group = f"{pipeline.name}.redrive"
         self._position: dict[TopicPartition, int] = {}
-        self._left: dict[TopicPartition, LeftOut] = {}
+        self._left: dict[TopicPartition, SkippedLetters] = {}
         self._done = Redriven()
 
     async def run(self) -> Redriven:
@@ -123,7 +123,7 @@ class _Redrive:
         for at in places:
             known = committed.get(at)
             self._position[at] = 0 if known is None else known.offset
-            self._left[at] = LeftOut("" if known is None else known.metadata)
+            self._left[at] = SkippedLetters("" if known is None else known.metadata)
             if known is not None:
                 first = self._left[at].first
                 consumer.seek(at, known.offset if first is None else first)

@@ -66,8 +66,8 @@ class RefusedRows:
                     _ = await producer.send(self.topic, value, headers=self._headers(row, mark))
 
     def _headers(self, row: RefusedRow, mark: bytes) -> list[tuple[str, bytes | None]]:
-        told = {"ottla.error": row.reason, "ottla.pipeline": self.pipeline, "ottla.sink": self.sink}
-        return [*((name, value.encode()) for name, value in told.items()), (_BATCH, mark)]
+        headers = {"ottla.error": row.reason, "ottla.pipeline": self.pipeline, "ottla.sink": self.sink}
+        return [*((name, value.encode()) for name, value in headers.items()), (_BATCH, mark)]
 
 
 async def _has(client: Client, topic: str, mark: bytes) -> bool:

@@ -77,5 +77,5 @@ def _record(rows: DataFrame, wanted: Replay) -> list[Column]:
 def _check(columns: Sequence[str], wanted: Replay) -> None:
     for option, column in (("--timestamp", wanted.timestamp), ("--key", wanted.key), ("--value", wanted.value)):
         if column is not None and column not in columns:
-            told = suggestion(column, columns)
-            raise ConfigError(f"{option}: there is no column {column}{told or '; there are ' + ', '.join(columns)}")
+            hint = suggestion(column, columns)
+            raise ConfigError(f"{option}: there is no column {column}{hint or '; there are ' + ', '.join(columns)}")

@@ -73,8 +73,8 @@ def with_known_state(before: Mapping[str, Any] | None, now: dict[str, Any]) -> d
 
 def _compared(parts: Sequence[str]) -> list[str]:
     """Without columns that are only carried along, and projections of nothing else: state does not depend on them."""
-    told = (" <- ".join(each for each in part.split(" <- ") if not _PLAIN.fullmatch(each)) for part in parts)
-    return [_CARRIED.sub("Project [", part) for part in told]
+    plans = (" <- ".join(each for each in part.split(" <- ") if not _PLAIN.fullmatch(each)) for part in parts)
+    return [_CARRIED.sub("Project [", part) for part in plans]
 
 
 def _state_reason(before: Sequence[str], now: Sequence[str]) -> str | None:

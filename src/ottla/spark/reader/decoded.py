@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ottla.decoding.decoder import ColumnDecoder
-    from ottla.decoding.schemas import Settled
+    from ottla.decoding.schemas import SettledSchema
 
 _VALUE = "value"
 
@@ -47,7 +47,7 @@ def decoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType
     return StructType(fields), DecodedValues(decoder, is_permissive=mode == "PERMISSIVE")
 
 
-def _settled(options: Mapping[str, str]) -> Settled:
+def _settled(options: Mapping[str, str]) -> SettledSchema:
     from ottla.decoding.schemas import settle
     from ottla.schema.registry import Registry
 

@@ -30,7 +30,7 @@ _REPLICAS_TIMEOUT_MS: Final = 30_000
 
 
 async def produce(
-    router: Router, at: TopicPartition, batch: bytearray, patience_s: float, transactional_id: str | None = None
+    router: Router, at: TopicPartition, batch: bytearray, timeout_s: float, transactional_id: str | None = None
 ) -> int:
     """Append a numbered batch; its first offset. Sent again under its number, it is stored once."""
     request = ProduceRequest(
@@ -42,7 +42,7 @@ async def produce(
         ),
     )
     response = await _ask(
-        router, at, request, Purpose.PUSH, patience_s, lambda it: it.responses[0].partition_responses[0].error_code
+        router, at, request, Purpose.PUSH, timeout_s, lambda it: it.responses[0].partition_responses[0].error_code
     )
     return response.responses[0].partition_responses[0].base_offset
 
@@ -65,9 +65,9 @@ async def fetch(router: Router, at: TopicPartition, start: int, end: int) -> Asy
                 ),
             ),
         )
-        patience_s = router.config.request_timeout_ms / 1000
+        timeout_s = router.config.request_timeout_ms / 1000
         response = await _ask(
-            router, at, request, Purpose.FETCH, patience_s, lambda it: it.responses[0].partitions[0].error_code
+            router, at, request, Purpose.FETCH, timeout_s, lambda it: it.responses[0].partitions[0].error_code
         )
         records = memoryview(response.responses[0].partitions[0].records or b"")
         first, last, next_offset = find_batches(records, start, end, unlimited)
@@ -82,11 +82,11 @@ async def _ask(  # noqa: PLR0913
     at: TopicPartition,
     request: RequestFor[ResponseT],
     purpose: Purpose,
-    patience_s: float,
+    timeout_s: float,
     code_of: Callable[[ResponseT], int],
 ) -> ResponseT:
     loop = asyncio.get_running_loop()
-    give_up_at = loop.time() + patience_s
+    give_up_at = loop.time() + timeout_s
     failures = 0
     while True:
         failed: ClientError

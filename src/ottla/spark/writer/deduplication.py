@@ -35,14 +35,14 @@ _Marks = dict[TopicPartition, CommittedOffset]
 _UNLIMITED: Final = (1 << 63) - 1
 
 
-class Mark(msgspec.Struct, frozen=True):
+class BatchMark(msgspec.Struct, frozen=True):
     """Beside an offset in the group: what was done when the topic ended there."""
 
     run: str
     batch: int
 
 
-class Earlier:
+class EarlierRows:
     """The rows that are in the topics already; each one found is found once."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Earlier:
         return True
 
 
-class Lookout:
+class TaskDeduplication:
     """One attempt's view of what others did before it; as a signature of ottla.spark.writer.sending."""
 
     transactional_id: str | None = None
@@ -79,7 +79,7 @@ class Lookout:
         self._marks: _Marks | None = None
         self._done_topics: set[str] = set()
         self._identities: dict[str, Identity] = {}
-        self._earlier = Earlier()
+        self._earlier = EarlierRows()
         self._may_be_repeated = False
         self.has_task_group = False
 
@@ -129,7 +129,7 @@ class Lookout:
         if marks and _read(marks).batch == self._attempt.batch_id:
             await self._look(topic, {at: each.offset for at, each in marks.items()})
         else:
-            mark = Mark(self._attempt.run_id, self._attempt.batch_id)
+            mark = BatchMark(self._attempt.run_id, self._attempt.batch_id)
             await set_marks(self._client, group, [topic], mark)
 
     async def _look(self, topic: str, starts: Mapping[TopicPartition, int]) -> None:
@@ -160,7 +160,7 @@ class Lookout:
         return epoch
 
 
-async def set_marks(client: Client, group: str, topics: Iterable[str], mark: Mark) -> None:
+async def set_marks(client: Client, group: str, topics: Iterable[str], mark: BatchMark) -> None:
     """Note where these topics end now."""
     partitions = [TopicPartition(topic, each) for topic in topics for each in await client.partitions(topic)]
     metadata = msgspec.json.encode(mark).decode()
@@ -174,9 +174,11 @@ async def set_marks(client: Client, group: str, topics: Iterable[str], mark: Mar
             raise refused
 
 
-def _read(marks: _Marks) -> Mark:
+def _read(marks: _Marks) -> BatchMark:
     """The oldest of a topic's marks, which are written together."""
-    return min((msgspec.json.decode(each.metadata, type=Mark) for each in marks.values()), key=lambda mark: mark.batch)
+    return min(
+        (msgspec.json.decode(each.metadata, type=BatchMark) for each in marks.values()), key=lambda mark: mark.batch
+    )
 
 
 def _digests(topic: str, rows: pa.RecordBatch) -> list[bytes]:

@@ -123,9 +123,9 @@ class TaskSender:
             base_sequence=sequence,
             is_transactional=identity.is_transactional,
         )
-        patience_s, transactional_id = self._options.delivery_timeout_s, self._signature.transactional_id
+        timeout_s, transactional_id = self._options.delivery_timeout_s, self._signature.transactional_id
         try:
-            offset = await produce(self._client.router, at, batch, patience_s, transactional_id)
+            offset = await produce(self._client.router, at, batch, timeout_s, transactional_id)
         except ProducerFenced as fenced:
             raise SinkError(
                 f"{at}: a later attempt at micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}, or "

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ottla.client.errors import AuthorizationFailed, BrokerError, UnsupportedByBroker
-from ottla.client.patience import Patience
 from ottla.client.producer.batch import NOBODY, Identity
 from ottla.client.producer.transaction_requests import NAMED_FIRST, add_partitions, ask, end, init_producer_id
+from ottla.client.retries import RetryBudget
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.records.batch import read_header
@@ -176,13 +176,13 @@ class TransactionEnds:
 
     async def _was_committed(self, prepared: Prepared) -> bool:
         """The coordinator knows no more of it, but the log does: the producer's next marker is the transaction's."""
-        patience = Patience(self._router)
+        retries = RetryBudget(self._router)
         while True:
             async for batches in fetch(self._router, prepared.at, prepared.offset, _UNLIMITED):
                 is_commit = _next_marker(batches, prepared.producer_id)
                 if is_commit is not None:
                     return is_commit
-            if await patience.is_over():
+            if await retries.is_over():
                 raise SinkError(
                     f"{prepared.at}: nothing after offset {prepared.offset} says whether the transaction of "
                     f"task {prepared.task} in query {self._query_id} was committed"

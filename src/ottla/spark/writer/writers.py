@@ -15,7 +15,7 @@ from ottla.spark.errors import SinkError
 from ottla.spark.link import link_to
 from ottla.spark.writer.attempts import Attempt
 from ottla.spark.writer.committing import Commit
-from ottla.spark.writer.deduplication import Lookout, Mark, set_marks
+from ottla.spark.writer.deduplication import BatchMark, TaskDeduplication, set_marks
 from ottla.spark.writer.sending import TaskSender
 from ottla.spark.writer.transactions import TaskTransaction
 
@@ -137,7 +137,7 @@ class TaskWrite:
         self._link = link_to(options.kafka)
         self._was_there: bool | None = None
         self._transaction: TaskTransaction | None = None
-        self._lookout: Lookout | None = None
+        self._deduplication: TaskDeduplication | None = None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         sender: TaskSender | None = None
@@ -173,8 +173,8 @@ class TaskWrite:
         if not options.deduplicate:
             # Nothing is to be found again, so the name may be any; but no two may share it.
             attempt = replace(attempt, query_id=str(uuid.uuid4()))
-        self._lookout = Lookout(client, attempt, is_on=options.deduplicate)
-        return TaskSender(client, options, attempt, self._lookout)
+        self._deduplication = TaskDeduplication(client, attempt, is_on=options.deduplicate)
+        return TaskSender(client, options, attempt, self._deduplication)
 
     def _give_up(self) -> None:
         if self._transaction is None:
@@ -189,7 +189,7 @@ class TaskWrite:
             return Written(self._attempt, was_there=self._was_there)
         if self._transaction is not None:
             return Written(self._attempt, self._transaction.prepared(sender.placed), self._was_there)
-        has_task_group = self._lookout is not None and self._lookout.has_task_group
+        has_task_group = self._deduplication is not None and self._deduplication.has_task_group
         return Written(self._attempt, topics=sender.topics, placed=sender.placed, has_task_group=has_task_group)
 
 
@@ -200,7 +200,7 @@ def commit_micro_batch(options: SinkOptions, written: Sequence[Written], batch_i
     link = link_to(options.kafka)
     topics = sorted({topic for each in written for topic in each.topics})
     if topics and options.deduplicate:
-        link.call(set_marks(link.client, attempt.query_group, topics, Mark(attempt.run_id, batch_id)))
+        link.call(set_marks(link.client, attempt.query_group, topics, BatchMark(attempt.run_id, batch_id)))
         _forget_task_groups(written, options)
     if topics or not options.transactional:
         return

@@ -109,13 +109,13 @@ class Compaction:
         self._cipher = log.cipher
         self._first_dirty = dirty.first
         self._keys = KeyOffsets(budget.memory_bytes)
-        self._pace = Pace(budget.bytes_per_s)
+        self._pace = CompactionThrottle(budget.bytes_per_s)
         aborted = log.aborted_transactions(self._segments[0].base_offset, dirty.until)
         lasts = {
             producer_id: _Last(producer.epoch, producer.batches[-1].last_offset if producer.batches else None)
             for producer_id, producer in log.producers.producers.items()
         }
-        self._sifting = Sifting(self._keys, tombstones, aborted, lasts)
+        self._batch_filter = BatchFilter(self._keys, tombstones, aborted, lasts)
 
     def note_keys(self) -> None:
         """Read the dirty part, as far as there is memory for its keys. Never raises; failures are stored in `error`."""
@@ -126,7 +126,7 @@ class Compaction:
             for batch in walk_batches(dirty, [segment.size for segment in dirty], files):
                 header = batch.header
                 self._pace.after(header.size)
-                if header.last_offset < self._first_dirty or not self._sifting.counts(header):
+                if header.last_offset < self._first_dirty or not self._batch_filter.counts(header):
                     continue
                 if not note_batch(self._keys, batch.data, header):
                     self.until = noted_until
@@ -151,30 +151,32 @@ class Compaction:
                 break
             is_too_far = group and segment.base_offset - group[0].base_offset > _MOST_RELATIVE_OFFSET // 2
             if group and (sum(one.size for one in group) + segment.size > self._segment_bytes or is_too_far):
-                yield CompactedRewrite(group, self._cipher, self._sifting, self._pace)
+                yield CompactedRewrite(group, self._cipher, self._batch_filter, self._pace)
                 group = []
             group.append(segment)
         if group:
-            yield CompactedRewrite(group, self._cipher, self._sifting, self._pace)
+            yield CompactedRewrite(group, self._cipher, self._batch_filter, self._pace)
 
 
 class CompactedRewrite(Rewrite):
-    def __init__(self, segments: list[Segment], cipher: BatchCipher | None, sifting: Sifting, pace: Pace) -> None:
+    def __init__(
+        self, segments: list[Segment], cipher: BatchCipher | None, batch_filter: BatchFilter, pace: CompactionThrottle
+    ) -> None:
         super().__init__(segments, cipher)
-        self._sifting = sifting
+        self._batch_filter = batch_filter
         self._pace = pace
 
     def _kept(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
         self._pace.after(batch.header.size)
-        kept = self._sifting.sift(batch)
-        self.removed_until = self._sifting.removed_until
+        kept = self._batch_filter.sift(batch)
+        self.removed_until = self._batch_filter.removed_until
         return kept
 
     def _keeps_noting(self, aborted: AbortedTransaction) -> bool:
-        return aborted.last_offset in self._sifting.kept_markers
+        return aborted.last_offset in self._batch_filter.kept_markers
 
 
-class Sifting:
+class BatchFilter:
     """Filters batches: returns the remaining part of each, in order."""
 
     def __init__(
@@ -237,7 +239,7 @@ class Sifting:
         return batch.data if is_needed or horizon is not None else with_horizon(batch.data, header, self._tombstones)
 
 
-class Pace:
+class CompactionThrottle:
     """Throttles compaction: respects the rate limit, and sleeps to release the GIL.
 
     When this thread sleeps, a waiting thread gets the GIL at once, and otherwise after five milliseconds.

@@ -18,7 +18,7 @@ class _Version(NamedTuple):
     files: tuple[str, ...]
 
 
-class Replaced:
+class ReplacedFiles:
     """In memory only: files forgotten by a killed process are removed as orphans."""
 
     def __init__(self) -> None:

@@ -16,11 +16,11 @@ import msgspec
 
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, RequestTimedOut, UnknownTopicOrPartition
 from ottla.core.security import ANONYMOUS
-from ottla.dmqp.door import DmqpDoor
 from ottla.dmqp.exposures import Exposure
 from ottla.dmqp.fencing import PushFence
 from ottla.dmqp.preparing import prepare
 from ottla.dmqp.served_topic import ANY_HOST, ServedTopic
+from ottla.dmqp.server import DmqpServer
 from ottla.dmqp.shared import Shared, read_shared
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ _CLAIM_TRIES: Final = 20
 _PATIENCE_S: Final = 15.0
 
 
-class ClusterDoor(DmqpDoor):
+class ClusterDmqpServer(DmqpServer):
     def __init__(self, broker: Broker, config: DmqpConfig) -> None:
         super().__init__(broker, config)
-        assert broker.cluster is not None  # noqa: S101 - only then is it this door
+        assert broker.cluster is not None  # noqa: S101 - this class is only used in a cluster
         self._cluster = broker.cluster
         self._shards = broker.cluster.exposed_shards
         self._serving_keys: dict[str, object] = {}

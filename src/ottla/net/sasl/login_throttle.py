@@ -24,7 +24,7 @@ class _Failures(NamedTuple):
     """When the next attempt may be checked."""
 
 
-class Guessing:
+class LoginThrottle:
     def __init__(self) -> None:
         self._by_host: dict[str, _Failures] = {}
 

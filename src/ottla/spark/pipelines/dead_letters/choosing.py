@@ -16,7 +16,7 @@ _MOST_NOTE_BYTES: Final = 4000
 _LEFT: Final = "left:"
 
 
-class Choice:
+class LetterFilter:
     """An SQL expression of SQLite over the columns of a dead letter; key and value are texts."""
 
     def __init__(self, expression: str) -> None:
@@ -40,7 +40,7 @@ class Choice:
         return bool(found)
 
 
-class LeftOut:
+class SkippedLetters:
     """Dead letters below the position of the group that were not chosen, as inclusive ranges of offsets."""
 
     def __init__(self, note: str = "") -> None:

@@ -12,7 +12,7 @@ from ottla.core.security import ANONYMOUS
 from ottla.dmqp.exposures import Exposure, ExposuresFile
 from ottla.dmqp.preparing import prepare
 from ottla.dmqp.served_topic import ServedTopic
-from ottla.dmqp.service import DoorService
+from ottla.dmqp.service import DmqpService
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 
-class DmqpDoor:
+class DmqpServer:
     def __init__(self, broker: Broker, config: DmqpConfig) -> None:
         self.lease_ms = config.lease_ms
         self._broker = broker
         self._config = config
         self._file = ExposuresFile(broker.data_dir.path)
-        self._service = DoorService(config, broker)
+        self._service = DmqpService(config, broker)
         self.stats = self._service.stats
         self._topics: dict[str, ServedTopic] = {}
         self._changing = asyncio.Lock()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ottla.client.router import Router
 
 
-class Patience:
+class RetryBudget:
     """For one request: starts when created, and ends with the request timeout."""
 
     def __init__(self, router: Router) -> None:

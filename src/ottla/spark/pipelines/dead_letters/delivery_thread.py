@@ -7,8 +7,8 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.spark.pipelines.letters.delivering import LetterBox, checkpointed
-from ottla.spark.pipelines.letters.rules import Report, lag, report_in, spans_to_read
+from ottla.spark.pipelines.dead_letters.delivering import SourceDeadLetters, checkpointed
+from ottla.spark.pipelines.dead_letters.rules import Report, lag, report_in, spans_to_read
 from ottla.spark.pipelines.sessions import activate
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _LONGEST_PAUSE_S: Final = 8.0
 
 
-class Courier:
+class DeliveryThread:
     def __init__(self, spark: SparkSession, pipeline: Pipeline, carried: Mapping[str, tuple[str, str]]) -> None:
         """`carried` has, by source, the query that parses its records and that query's checkpoint."""
         self._spark = spark
         self._sources = {name: pipeline.sources[name] for name in carried}
         self._carriers = {name: query for name, (query, _) in carried.items()}
         self._checkpoints = {name: checkpoint for name, (_, checkpoint) in carried.items()}
-        self._boxes = {name: LetterBox(pipeline, source) for name, source in self._sources.items()}
+        self._boxes = {name: SourceDeadLetters(pipeline, source) for name, source in self._sources.items()}
         self._lags: dict[str, int] = {}
         self._work: queue.Queue[tuple[str, Report] | None] = queue.Queue()
         self._is_over = threading.Event()
@@ -67,12 +67,12 @@ class Courier:
                 return replace(status, rows=box.delivered, lag=self._lags.get(name, status.lag), restarts=self.restarts)
         return status
 
-    def close(self, patience_s: float) -> None:
+    def close(self, timeout_s: float) -> None:
         """Deliver reported dead letters within a time limit; the next run delivers the rest."""
         if not self._thread.is_alive():
             return
         self._work.put(None)
-        self._thread.join(patience_s)
+        self._thread.join(timeout_s)
         self._is_over.set()
 
     def _run(self) -> None:

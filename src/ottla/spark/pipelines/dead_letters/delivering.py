@@ -9,27 +9,27 @@ from ottla.client.blocking.producer import Producer
 from ottla.client.group.interface import Committed, GroupProgress
 from ottla.spark.kafka_settings import client_options
 from ottla.spark.link import link_to
+from ottla.spark.pipelines.dead_letters.rules import offsets_of, rounds
 from ottla.spark.pipelines.frames import StreamReading, dead_letters_query, query_name
-from ottla.spark.pipelines.letters.rules import offsets_of, rounds
 from ottla.spark.pipelines.parsing import bad_rows
 from ottla.spark.pipelines.preparing import kafka_of
 from ottla.spark.reader.offsets import to_tree
 from ottla.spark.reader.options import parse_source
 from ottla.spark.reader.topic_layout import cluster_of
-from ottla.spark.reporting.progress import GroupProgress as ToldProgress
+from ottla.spark.reporting.progress import GroupProgress as ReportedProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
+    from ottla.spark.pipelines.dead_letters.rules import Spans
     from ottla.spark.pipelines.definition import Pipeline, Source
-    from ottla.spark.pipelines.letters.rules import Spans
     from ottla.spark.reader.offsets import Offsets
 
 _RECORDS_PER_TASK = 2000
 """A task's dead letters are in the driver's memory at once, and may have 900 kB each."""
 
 
-class LetterBox:
+class SourceDeadLetters:
     """The dead letters of one source. The position is that of a consumer group: all below it is delivered."""
 
     def __init__(self, pipeline: Pipeline, source: Source) -> None:
@@ -38,7 +38,7 @@ class LetterBox:
         self._kafka = kafka_of(pipeline)
         self.name = dead_letters_query(source)
         self.group = query_name(pipeline, self.name)
-        self._told = ToldProgress(link_to(self._kafka), self.group)
+        self._progress = ReportedProgress(link_to(self._kafka), self.group)
         self.position: Offsets = {}
         self.delivered = 0
         """Since the start."""
@@ -58,13 +58,13 @@ class LetterBox:
         missing = [at for at in partitions if at not in known]
         begun = cluster.earliest(missing) if known else cluster.resolve(options.starting, missing)
         self.position = known | begun
-        self._told.tell(self.position)
+        self._progress.tell(self.position)
         return bool(known)
 
     def advance(self, end: Offsets) -> None:
         """Advance the position over good records."""
         self.position |= end
-        self._told.tell(self.position)
+        self._progress.tell(self.position)
 
     def deliver(self, spark: SparkSession, spans: Spans, end: Offsets) -> None:
         """Each round is one transaction: after a failure the rest is delivered by the next call."""

@@ -16,7 +16,7 @@ class Due(Enum):
     """The application has not polled for max_poll_interval_ms."""
 
 
-class Pulse:
+class HeartbeatSchedule:
     def __init__(self, config: ConsumerConfig, now: float) -> None:
         self._heartbeat_s = config.heartbeat_interval_ms / 1000
         self._poll_s = config.max_poll_interval_ms / 1000

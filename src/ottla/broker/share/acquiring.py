@@ -28,7 +28,7 @@ _INFLATED_BYTES: Final = 4 << 20
 _READ_COMMITTED: Final = 1
 
 
-class Asked(NamedTuple):
+class AcquireLimits(NamedTuple):
     member: str
     max_records: int
     max_bytes: int
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
     """Whether the first batch is returned regardless of its size."""
 
 
-class Looking:
+class FetchProgress:
     """The progress of a fetch over all its partitions."""
 
     __slots__ = ("inflated_bytes", "known", "large")
@@ -55,7 +55,7 @@ class Looking:
         return self.inflated_bytes >= _INFLATED_BYTES
 
 
-class Taken:
+class Acquisition:
     __slots__ = ("acquired", "count", "is_unfinished", "pieces", "size")
 
     def __init__(self) -> None:
@@ -86,10 +86,12 @@ class Taken:
         return slices[0] if len(slices) == 1 else b"".join(slices)
 
 
-def take(shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int, looking: Looking) -> Taken:
+def acquire(
+    shared: Shared, asked: AcquireLimits, settings: GroupSettings, now_ms: int, progress: FetchProgress
+) -> Acquisition:
     """The records available now. Raises ApiError if the log cannot be read."""
     shared.follow_the_log()
-    taking = _Taking(shared, asked, settings, now_ms, looking)
+    taking = _Acquiring(shared, asked, settings, now_ms, progress)
     for _ in range(_READS):
         if not taking.read_on():
             return taking.taken
@@ -107,9 +109,11 @@ def available_bytes(shared: Shared, settings: GroupSettings) -> int:
     )
 
 
-class _Taking:
-    def __init__(self, shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int, looking: Looking) -> None:
-        self.taken = Taken()
+class _Acquiring:
+    def __init__(
+        self, shared: Shared, asked: AcquireLimits, settings: GroupSettings, now_ms: int, progress: FetchProgress
+    ) -> None:
+        self.taken = Acquisition()
         self._shared = shared
         self._rules = shared.rules
         self._asked = asked
@@ -117,7 +121,7 @@ class _Taking:
         self._isolation = settings.isolation_level
         self._until = shared.partition.readable_until(settings.isolation_level)
         self._now_ms = now_ms
-        self._looking = looking
+        self._progress = progress
         self._looked_bytes = 0
 
     def read_on(self) -> bool:
@@ -181,18 +185,18 @@ class _Taking:
 
     def _delays(self, batch: memoryview, header: BatchHeader) -> Sequence[Delay] | None:
         """The delayed records of a batch; None if other requests should be served first."""
-        looking = self._looking
-        known = looking.known.get((self._shared.key, header.base_offset))
+        progress = self._progress
+        known = progress.known.get((self._shared.key, header.base_offset))
         if known is not None:
             return known
-        if looking.is_over:
+        if progress.is_over:
             return None
         try:
             found = delays_in(batch, header, self._now_ms, AT_ONCE_BYTES)
         except DecompressedTooLarge:
-            looking.large[self._shared.key, header.base_offset] = memoryview(bytes(batch)), header
+            progress.large[self._shared.key, header.base_offset] = memoryview(bytes(batch)), header
             return None
-        looking.inflated_bytes += found.inflated_bytes
+        progress.inflated_bytes += found.inflated_bytes
         return found.delays
 
     def _most(self) -> int:

@@ -56,7 +56,7 @@ _OTHERS_MAY_KNOW: Final = frozenset(
 """Retriable errors. All requests are idempotent."""
 
 
-class StateQuestions:
+class ShareStateClient:
     """Raises ApiError on an error response, or on timeout."""
 
     def __init__(self, broker: Broker, replication: Replication) -> None:

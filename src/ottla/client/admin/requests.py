@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import BrokerError, BrokerUnavailable, UnsupportedByBroker, broker_error, raise_for
-from ottla.client.patience import Patience
+from ottla.client.retries import RetryBudget
 from ottla.core.errors import ErrorCode
 from ottla.wire.declare import Response
 
@@ -57,7 +57,7 @@ _LEADER_MOVED: Final = frozenset(
 )
 
 
-class Asking:
+class AdminRequests:
     """Shared by the parts of Admin."""
 
     def __init__(self, router: Router) -> None:
@@ -126,21 +126,21 @@ class Asking:
         codes_of: Callable[[ResponseT], Iterable[int]],
         look_again: Callable[[], Awaitable[None]],
     ) -> ResponseT:
-        patience = Patience(self._router)
+        retries = RetryBudget(self._router)
         while True:
             try:
                 response = await ask()
             except BrokerUnavailable as gone:
-                if await patience.is_over():
+                if await retries.is_over():
                     raise gone from None
             else:
-                if _MOVED.isdisjoint(codes_of(response)) or await patience.is_over():
+                if _MOVED.isdisjoint(codes_of(response)) or await retries.is_over():
                     return response
             await look_again()
 
-    async def _ask_leaders(self, asked: LeaderQuestion[ItemT, FoundT]) -> dict[TopicPartition, FoundT | BrokerError]:
+    async def _ask_leaders(self, asked: LeaderRequest[ItemT, FoundT]) -> dict[TopicPartition, FoundT | BrokerError]:
         """Send the request to each partition's leader; retry partitions without a leader or with a moved one."""
-        patience = Patience(self._router)
+        retries = RetryBudget(self._router)
         found: dict[TopicPartition, FoundT | BrokerError] = {}
         left = dict(asked.items)
         while left:
@@ -148,13 +148,13 @@ class Asking:
             found.update(answers)
             left = {where: left[where] for where, answer in answers.items() if _has_moved(answer)}
             if left:
-                if await patience.is_over():
+                if await retries.is_over():
                     break
                 await self._router.refresh({where.topic for where in left})
         return {where: found[where] for where in asked.items}
 
 
-class LeaderQuestion(Generic[ItemT, FoundT]):
+class LeaderRequest(Generic[ItemT, FoundT]):
     """A request for each of these partitions; `ask` sends it to one broker for the partitions it leads."""
 
     def __init__(
