@@ -113,7 +113,7 @@ def test_contradictory_keys_of_tables_are_refused(tmp_path: Path) -> None:
     text = FILE.format(topic="orders")
     for change, said in (
         (('format = "csv"', 'format = "jdbc"'), "needs url"),
-        (('refresh = "1s"', 'refresh = "often"'), "refresh: 'often' is not a duration"),
+        (('refresh = "1s"', 'refresh = "often"'), "refresh: 'often' is not a valid duration"),
         (('refresh = "1s"', 'query = "SELECT 1"'), 'query: is for format = "jdbc"; this one is csv'),
         (('path = "cities.csv"', 'url = "jdbc:x:y"\ntable = "t"'), "needs path"),
     ):
