@@ -79,6 +79,10 @@ class OfflineNode:
     def open_due(self) -> None:
         self.offline.open_due(asyncio.get_running_loop().time() + _DAY_S)
 
+    async def opened(self) -> None:
+        """Wait for the replicas that are being reopened."""
+        await asyncio.gather(*self.offline._openings)
+
     @property
     def log(self) -> PartitionLog:
         return self.replica.partition.log

@@ -256,6 +256,9 @@ class ClusterAdministration:
     async def delete_topic(self, state: TopicState) -> None:
         await self._cluster.work(lambda: self._catalog.delete_topic(state.entry.id))
 
+    async def catch_up(self, topic: str) -> None:
+        await self._cluster.work(lambda: self._catalog.refresh_topic(topic))
+
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         await self._cluster.work(lambda: self._catalog.change_configs(resource, edit))
 

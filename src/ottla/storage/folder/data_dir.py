@@ -21,6 +21,7 @@ from ottla.storage.folder.closing import close_logs
 from ottla.storage.folder.folder_checkpoints import FolderCheckpoints
 from ottla.storage.folder.folder_keys import check_keys
 from ottla.storage.folder.folder_lock import FolderLock
+from ottla.storage.folder.log_opening import LogOpening
 from ottla.storage.segment_files.open_files import OpenFiles
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ _LONGEST_NAME: Final = 255
 _MODE: Final = 0o700
 """Mode of a new folder: not readable by others. An existing folder keeps its mode."""
 _DESCRIPTORS_TO_CLOSE_A_LOG: Final = 16
+_FILES_TO_OPEN_A_LOG: Final = 16
 _KRAFT: Final = "__cluster_metadata"
 """The log of Kafka's controllers, in a folder like a partition's, but not a topic."""
 
@@ -77,7 +79,9 @@ class DataDir:
         """
         self._failed: set[TopicPartition] = set()
         self._undeleted: set[TopicPartition] = set()
-        """Deleted partitions whose folders could not be renamed."""
+        """Deleted partitions whose folders could not be renamed yet."""
+        self._opening: set[TopicPartition] = set()
+        """Partitions whose logs are being opened in other threads."""
         self._doomed: list[Path] = []
         """Folders of deleted partitions that were renamed later, and are still to be removed."""
         self._clock = clock
@@ -130,21 +134,54 @@ class DataDir:
 
     def facts(self, at: TopicPartition) -> LogFacts | None:
         """Offsets and size of a partition without opening its log; None if it must be opened."""
-        if at in self.logs or at in self._failed:
+        if at in self.logs or at in self._failed or at in self._opening:
             return None
         end = self.checkpoints.recovery_points.get(at) if self.was_clean else None
         return facts_of(f"{self.path}/{at}", end, self.checkpoints.log_start(at))
+
+    # Opening
 
     def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
         """The partition's log, opened or created. The folder of a deleted or stray partition is renamed first."""
         if at in self.logs:
             return self.logs[at]
-        if at in self._undeleted:
-            self._doomed += self._put_away(at, _DELETED)
+        opening = self._prepare(at, config, topic_id, self._files)
+        opening.run()
+        return self._use(opening)
+
+    def begin_opening(self, at: TopicPartition, config: LogConfig, topic_id: TopicId) -> LogOpening:
+        """Like `open_partition`, in steps: run the result in any thread, then pass it to `finish_opening` or
+        `cancel_opening`. Until then the partition is neither opened nor deleted.
+        """
+        opening = self._prepare(at, config, topic_id, OpenFiles(_FILES_TO_OPEN_A_LOG))
+        self._opening.add(at)
+        return opening
+
+    def finish_opening(self, opening: LogOpening) -> PartitionLog:
+        """The log that was opened; raises the error if it could not be opened."""
+        self._opening.discard(opening.at)
+        opening.files.join(self._files)
+        return self._use(opening)
+
+    def cancel_opening(self, opening: LogOpening) -> list[Path]:
+        """Close the log that was opened, and delete the partition if it was deleted meanwhile; the result is that of
+        `delete_partitions`.
+        """
+        at = opening.at
+        self._opening.discard(at)
+        if opening.abandon():
+            self._failed.add(at)
+        opening.files.close()
+        return self.delete_partitions([at]) if at in self._undeleted else []
+
+    def _prepare(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None, files: OpenFiles) -> LogOpening:
         # Not needed at the start:
-        from ottla.storage.key_version import use_key_version
         from ottla.storage.recovery import LastKnown, open_log
 
+        if at in self._opening:
+            raise StorageError(f"{at} is still being recovered")
+        if at in self._undeleted:
+            self._doomed += self._put_away(at, _DELETED)
         folder = self.path / str(at)
         self._check_owner(at, topic_id)
         is_new = not folder.exists()
@@ -154,12 +191,19 @@ class DataDir:
         # A clean shutdown records every partition: an unrecorded one was added since, in unknown state.
         is_clean = self.was_clean and at in noted.recovery_points and at not in self._failed
         known = LastKnown(is_clean, noted.recovery_points.get(at, 0), noted.log_start(at), noted.aborted.get(at, {}))
-        log = open_log(folder, config, self._clock, self._files, known, self._cipher(at, topic_id))
+        cipher = self._cipher(at, topic_id, files)
+        opens = partial(open_log, folder, config, self._clock, files, known, cipher)
+        return LogOpening(at, topic_id, files, opens, is_new=is_new)
+
+    def _use(self, opening: LogOpening) -> PartitionLog:
+        from ottla.storage.key_version import use_key_version  # not needed at the start
+
+        at, log = opening.at, opening.result()
         try:
             with storage_errors(f"opening {at}"):
-                if topic_id is not None and checkpoints.read_topic_id(folder) is None:
-                    checkpoints.write_topic_id(folder, topic_id)
-                if is_new:
+                if opening.topic_id is not None and checkpoints.read_topic_id(log.folder) is None:
+                    checkpoints.write_topic_id(log.folder, opening.topic_id)
+                if opening.is_new:
                     sync_folder(self.path)
                 use_key_version(log)
         except StorageError:
@@ -184,7 +228,7 @@ class DataDir:
             self._failed.add(at)
             log.abandon()
 
-    def _cipher(self, at: TopicPartition, topic_id: TopicId | None) -> BatchCipher | None:
+    def _cipher(self, at: TopicPartition, topic_id: TopicId | None, files: OpenFiles) -> BatchCipher | None:
         if self.sealer is None or self.keys is None:
             return None
         from ottla.storage.cipher import BatchCipher, BatchOwner  # not needed without encryption
@@ -194,7 +238,7 @@ class DataDir:
         if owner is None:
             raise DataDirError(f"{at} cannot be encrypted: its topic id is unknown")
         place = BatchOwner(owner, at.partition)
-        cipher = BatchCipher(self.sealer, place, self._files.buffers, allows_plain=self.keys.allows_plain)
+        cipher = BatchCipher(self.sealer, place, files.buffers, allows_plain=self.keys.allows_plain)
         cipher.find_own_keys(self.path / str(at))
         return cipher
 
@@ -237,6 +281,9 @@ class DataDir:
         """
         folders = []
         for at in partitions:
+            if at in self._opening:
+                self._undeleted.add(at)  # `cancel_opening` deletes it: until then another thread uses its folder
+                continue
             try:
                 folders += self._put_away(at, _DELETED)
             except StorageError as failed:

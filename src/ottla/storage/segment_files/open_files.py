@@ -88,6 +88,14 @@ class OpenFiles:
     def remove_appending(self, file: Appending) -> None:
         self._appending.pop(file, None)
 
+    def join(self, other: OpenFiles) -> None:
+        """Share the files, buffers and limit of another cache from now on: a log was opened with this one in another
+        thread.
+        """
+        self.close()
+        self._fds, self.limit, self.on_refused_write = other._fds, other.limit, other.on_refused_write
+        self.buffers.join(other.buffers)
+
     def close(self) -> None:
         while self._fds:
             self._close_oldest()
