@@ -94,7 +94,7 @@ def test_a_running_pipeline_joins_new_records_with_the_new_rows_of_a_table(
         send(topic, [{"id": 1, "city": "Prag"}, {"id": 2, "city": "Wien"}])
         wait_until(lambda: len(countries()) == 2 or not thread.is_alive())
         cities.write_text("city,country\nPrag,CZ\nWien,AT\n")
-        wait_until(lambda: "cities changed; starting the queries again" in said or not thread.is_alive())
+        wait_until(lambda: "cities changed; restarting the queries" in said or not thread.is_alive())
         send(topic, [{"id": 3, "city": "Wien"}])
         wait_until(lambda: len(countries()) == 3 or not thread.is_alive())
         # A table that cannot be read leaves the rows there were.
