@@ -94,6 +94,13 @@ class Partition:
                 return self._facts
         return LogFacts(self.log.start_offset, self.high_watermark, self.log.size)
 
+    @property
+    def known_size(self) -> int | None:
+        """The size of the log if it is open, or was looked at; nothing is read for it."""
+        if self._log is not None:
+            return self._log.size
+        return None if self._facts is None else self._facts.size
+
     def open(self) -> None:
         """Open the log ahead of its first use."""
         _ = self.log

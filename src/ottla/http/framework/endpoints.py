@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ottla.http.config import HttpConfig
     from ottla.http.framework.stats import HttpStats
     from ottla.http.login.authentication import Login
+    from ottla.http.monitoring.history import Sampler
     from ottla.http.registry.app import Registry
     from ottla.wire.codec import RequestFor
     from ottla.wire.declare import Response as KafkaResponse
@@ -103,6 +104,8 @@ class HttpState:
         self.registry: Registry | None = None
         """The schema registry, once it is used."""
         self.bodies = Bodies(config.max_stalled_ms / 1000, config.max_held_bytes)
+        self.sampler: Sampler
+        """Samples the broker's counters while the port is served."""
         self.tails: set[asyncio.Task[Any]] = set()
         """Running tails, which are cancelled at shutdown."""
 

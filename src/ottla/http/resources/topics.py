@@ -35,6 +35,14 @@ ReplicationFactor = Annotated[int, msgspec.Meta(ge=-1, le=(1 << 15) - 1)]
 _TIMEOUT_MS: Final = 60_000
 _TURN_TOPICS: Final = 100
 _TO_THE_END: Final = -1
+_OPERATIONS: Final = (
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.ALTER,
+    AclOperation.DELETE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
 
 
 class TopicSummary(Struct, frozen=True, kw_only=True):
@@ -128,6 +136,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     partitions: list[PartitionInfo]
     configs: dict[str, str]
     """The configs set on this topic; GET …/configs shows all."""
+    operations: list[str]
+    """What the user may do with it, such as READ or WRITE."""
 
 
 def topic_of(call: Call) -> TopicState:
@@ -163,6 +173,7 @@ async def _shown(call: Call, state: TopicState) -> Topic:
         size_bytes=summary.size_bytes,
         partitions=partitions,
         configs=dict(state.entry.configs) if sees_configs else {},
+        operations=[one.name for one in _OPERATIONS if call.may(one, ResourceType.TOPIC, state.name)],
     )
 
 
