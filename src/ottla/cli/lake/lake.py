@@ -32,6 +32,7 @@ Examples:
   ottla lake run orders                                               (values as they are, until Ctrl-C)
   ottla lake run orders --values json --columns 'id bigint, amount double, at timestamp'
   ottla lake run orders --values registry --registry http://localhost:8082/schema-registry
+  ottla lake run customers --mode upsert --partition-by 'bucket(16, _key)'
   ottla lake run orders payments --partition-by 'day(_timestamp)' --commit-interval 30s
   ottla lake run orders --warehouse s3://bucket/lake --catalog type=rest --catalog uri=https://catalog
   ottla lake run                                                      (topics with the config ottla.table.enable)
@@ -40,6 +41,7 @@ Examples:
 _OF_TOPICS: Final = {
     "values": "ottla.table.values",
     "columns": "ottla.table.columns",
+    "mode": "ottla.table.mode",
     "subject": "ottla.table.subject",
     "partition_by": "ottla.table.partition.by",
     "interval_s": "ottla.table.commit.interval.ms",
@@ -94,6 +96,13 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     default="raw",
     show_default=True,
     help="Keep values as bytes, decode JSON by --columns, or decode by the ids of a schema registry.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(("append", "upsert")),
+    default="append",
+    show_default=True,
+    help="A row for each record, or for each key: a tombstone deletes it.",
 )
 @click.option("--columns", default="", metavar="DDL", help='Columns of JSON values: "id bigint, tags array<string>".')
 @click.option("--registry", default="", metavar="URL", help="The schema registry of --values registry.")
@@ -228,6 +237,7 @@ def _topic(name: str, options: dict[str, Any]) -> TopicSettings:
         topic=name,
         namespace=options["namespace"],
         values=values,
+        mode=options["mode"],
         partition_by=parse_partitioning(options["partition_by"]),
         allows_gaps=options["allow_gaps"],
         keep_snapshots=options["keep_snapshots"],
