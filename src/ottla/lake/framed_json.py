@@ -33,7 +33,9 @@ class FramedJson:
         reasons = pa.array([self._reason(each) for each in prefixes.dictionary.to_pylist()], pa.string())
         framed = reasons.take(prefixes.indices)
         is_good = pc.is_null(framed)
-        bodies = pc.if_else(is_good, pc.binary_slice(values, PREFIX_BYTES, None), pa.scalar(None, values.type))
+        # Without an end, Arrow's estimate of the result's size overflows.
+        longest = max(pc.max(pc.binary_length(values)).as_py() or 0, PREFIX_BYTES)
+        bodies = pc.if_else(is_good, pc.binary_slice(values, PREFIX_BYTES, longest), pa.scalar(None, values.type))
         rows, errors = self._decoder.decode(bodies)
         return rows, pc.coalesce(framed, errors)
 
