@@ -16,12 +16,12 @@ from ottla.schema.frames import SchemaId, split
 
 if TYPE_CHECKING:
     from ottla.decoding.json_values import JsonDecoder
-    from ottla.decoding.schemas import Settled
+    from ottla.decoding.schemas import SettledSchema
     from ottla.schema.registry import Registry
 
 
 class FramedJson:
-    def __init__(self, decoder: JsonDecoder, registry: Registry, settled: Settled) -> None:
+    def __init__(self, decoder: JsonDecoder, registry: Registry, settled: SettledSchema) -> None:
         self._decoder = decoder
         self._registry = registry
         self._settled = settled
