@@ -29,7 +29,7 @@ def name(monkeypatch: pytest.MonkeyPatch) -> str:
         hosts = [each.encode() for each in HOSTS] if host == b"many.example" else [host]
         return [found for each in hosts for found in real(each, port, **options)]
 
-    monkeypatch.setattr(binding.socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return "many.example"
 
 
