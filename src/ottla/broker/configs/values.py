@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.configs.definition import ConfigType, Definition, Value
-from ottla.core.closest import closest
 from ottla.core.config_values import shorten
 from ottla.core.errors import InvalidConfig
 
@@ -90,6 +89,8 @@ def _nearest(definitions: Definitions, name: str) -> str | None:
     for definition in definitions.values():
         if definition.broker_name == name:
             return definition.name  # the broker config of the same meaning
+    from ottla.core.closest import closest  # only for errors
+
     return closest(name.strip().lower().replace("_", ".").replace("-", "."), definitions)
 
 
