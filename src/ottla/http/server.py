@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.ids import Address
 from ottla.http.queues.config import QueuesConfig
 from ottla.http.registry_config import REGISTRY_PREFIX
-from ottla.net.binding import bind_without_blocking
 
 if TYPE_CHECKING:
     import socket
@@ -72,7 +71,7 @@ class HttpServer:
 
     async def _bind(self, address: Address, sockets: list[socket.socket]) -> Address:
         try:
-            sockets += await bind_without_blocking(*address)
+            sockets += await self._broker.listener.bind(address)
         except OSError:
             self._close()
             raise
