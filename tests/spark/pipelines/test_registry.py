@@ -312,6 +312,26 @@ def test_the_sink_encodes_values(cluster: Cluster, pipelines: Pipelines, read: R
     assert sorted(each.get("id", "0") for each in found) == ["0", "1"]
 
 
+def test_keys_and_json_go_through_the_sink_and_the_source(
+    cluster: Cluster, pipelines: Pipelines, read: Read, registry: Registry
+) -> None:
+    topic = cluster.topic()
+    rows = pipelines.spark.sql(
+        "SELECT named_struct('shop', 'main') AS key, named_struct('id', id, 'note', IF(id = 0, NULL, 'x')) AS value "
+        "FROM range(2)"
+    )
+    sink = {"kafka.bootstrap.servers": cluster.servers, "topic": topic, "registry": registry.url, "valueFormat": "json"}
+    rows.coalesce(1).write.format("ottla").options(**sink).mode("append").save()
+    [first, second] = read(topic)
+    assert AnyDeserializer(registry)(first.key) == {"shop": "main"}
+    assert (first.value[5:], second.value[5:]) == (b'{"id":0}', b'{"id":1,"note":"x"}')
+    types = [registry.latest(f"{topic}-{part}").schema.type for part in ("key", "value")]
+    assert types == ["AVRO", "JSON"]
+    frame = cluster.read(pipelines.spark, topic, registry=registry.url, keySubject=f"{topic}-key")
+    found = frame.select("key.shop", "value.id", "value.note").orderBy("id").collect()
+    assert [tuple(row) for row in found] == [("main", 0, None), ("main", 1, "x")]
+
+
 def test_the_documented_example(cluster: Cluster, pipelines: Pipelines, send: Send, registry: Registry) -> None:
     page = (Path(__file__).parents[3] / "docs" / "schema-registry.md").read_text()
     code = re.findall(r"```python\n(.*?)```", page[page.index("## Spark") :], re.DOTALL)[0]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from ottla.spark.reader.decoded import DecodedValues
+    from ottla.spark.reader.decoded import DecodedRecords
     from ottla.spark.reader.options import SourceOptions
     from ottla.spark.reader.topic_layout import Cluster
 
@@ -46,7 +46,7 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._schema = schema
         self._wanted = Wanted()
-        self.decode: DecodedValues | None = None
+        self.decode: DecodedRecords | None = None
         """Of values with schema ids."""
 
     def partitions(self) -> list[InputPartition]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from ottla.spark.reader.decoded import DecodedValues
+    from ottla.spark.reader.decoded import DecodedRecords
     from ottla.spark.reader.offsets import Offsets, OffsetTree
     from ottla.spark.reader.options import SourceOptions
 
@@ -39,7 +39,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._planner: _Planner | None = None
-        self.decode: DecodedValues | None = None
+        self.decode: DecodedRecords | None = None
         """Of values with schema ids."""
 
     @property

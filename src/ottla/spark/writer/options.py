@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import DataType
 
-    from ottla.spark.writer.encoded import EncodedValues
+    from ottla.spark.writer.encoded import EncodedRecords
 
 _TEXT_OR_BYTES: Final = (StringType, BinaryType)
 _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
@@ -49,8 +49,8 @@ class SinkOptions:
     """Of those that count, the ones that are there."""
     write_id: str | None = None
     """Names a batch write, so that a call after the driver's death finishes it, and does not repeat it."""
-    encode: EncodedValues | None = None
-    """Makes the values of structs, with the option registry."""
+    encode: EncodedRecords | None = None
+    """Makes values and keys of structs, with the option registry."""
 
 
 def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
