@@ -11,9 +11,9 @@ from interop.kafka_artifacts import KafkaArtifacts
 from interop.kafka_broker import KafkaBroker
 from ottla.client import Client
 from ottla.client.admin.admin import Admin
-from ottla.client.admin.asking import raise_if_error
 from ottla.client.admin.configs import ConfigResource, ConfigSource
 from ottla.client.admin.offsets import CommittedOffset
+from ottla.client.admin.requests import raise_if_error
 from ottla.client.admin.topics import NewTopic
 from ottla.client.errors import BrokerError, UnknownTopic
 from ottla.core.errors import ErrorCode

@@ -226,3 +226,42 @@ def test_empty_and_null_are_distinguished_and_a_short_topic_is_shown_to_its_star
     expect(page.get_by_role("button", name="Older")).to_have_count(0)
     row.click()
     expect(page.get_by_role("dialog")).to_contain_text("Empty: no bytes.")
+
+
+def test_back_closes_an_opened_message_and_leaves_the_list_as_it_was(console: WatchedPage) -> None:
+    page = console.go("topics/orders?from=offset&partition=0&offset=5")
+    rows = page.locator("button.row").all_text_contents()
+    _row(page, "0:5").first.click()
+    expect(page).to_have_url(f"{console.home}/#/topics/orders/messages/0/5")
+
+    page.go_back()
+
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.locator("button.row").all_text_contents() == rows
+    _row(page, "0:5").first.click()
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(f"{console.home}/#/topics/orders?from=offset&partition=0&offset=5")
+
+
+def test_the_address_of_a_message_shows_it(console: WatchedPage) -> None:
+    page = console.go("topics/orders/messages/0/5")
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Partition 0, offset 5")
+    expect(page.locator("pre.json").first).to_be_visible()
+    page.get_by_role("link", name="Next").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Partition 0, offset 6")
+
+
+def test_characters_that_reorder_text_are_shown_by_name(console: WatchedPage, http: httpx.Client, name: str) -> None:
+    headers = [{"name": "h\u200f", "value": "v"}]
+    message = {"key": "a\u202eb", "value": '{"file": "\u2066exe.txt"}', "headers": headers}
+    http.post(f"/v1/topics/{name}/messages", json={"messages": [message]}).raise_for_status()
+    page = console.go(f"topics/{name}")
+    expect(page.locator("button.row .key")).to_have_text("a⟨U+202E⟩b")
+
+    page.locator("button.row").click()
+
+    drawer = page.get_by_role("dialog")
+    expect(drawer.locator("pre.json")).to_contain_text("⟨U+2066⟩exe.txt")
+    expect(drawer).to_contain_text("h⟨U+200F⟩")
+    assert not set("\u202e\u2066\u200f") & set(page.locator("body").inner_text())

@@ -22,6 +22,7 @@ PAGES = {
     "messages": ("topics/orders", "newest first"),
     "tail": ("topics/orders/live", "received"),
     "produce": ("topics/orders/produce", "Add header"),
+    "consumers": ("topics/orders/consumers", "billing"),
     "partitions": ("topics/page-views/partitions", "00000000000000000000.log"),
     "configs": ("topics/orders/configs", "retention.ms"),
     "groups": ("groups", "billing"),
@@ -90,6 +91,26 @@ def test_an_unknown_topic_shows_the_brokers_error(console: WatchedPage) -> None:
     problem = console.page.get_by_role("alert")
     expect(problem).to_contain_text("no topic 'nothing-here'")
     expect(problem).to_contain_text("UNKNOWN_TOPIC_OR_PARTITION")
+    expect(problem).not_to_contain_text("/v1/")
+    expect(problem.get_by_role("link", name="All topics")).to_have_attribute("href", "#/topics")
+
+
+def test_requests_for_unknown_names_are_not_counted_as_faults(console: WatchedPage, http: httpx.Client) -> None:
+    totals = http.get("/v1/totals").json()
+    lookups = [
+        {"api": "DescribeGroups", "error": "GROUP_ID_NOT_FOUND", "count": 3},
+        {"api": "Metadata", "error": "UNKNOWN_TOPIC_ID", "count": 2},
+    ]
+    totals |= {"request_errors": lookups, "connection_faults": {"timeout": 1}}
+    console.page.route("**/v1/totals", lambda route: route.fulfill(json=totals))
+    page = console.go("")
+
+    figure = page.locator(".figure", has_text="Faults")
+    expect(figure).to_contain_text("none so far")
+    expect(figure).not_to_have_class("figure is-bad")
+    totals["request_errors"] = [{"api": "Produce", "error": "KAFKA_STORAGE_ERROR", "count": 2}]
+    expect(figure).to_have_class("figure is-bad")
+    expect(figure.locator("b")).to_have_text("2")
 
 
 @pytest.mark.parametrize("place", ["nowhere/at/all", "%E0%A4%A"])

@@ -43,7 +43,7 @@ class Setup(NamedTuple):
         """Expire the provider's tokens."""
         starting = self.http._http._starting  # noqa: SLF001 - no door leads there
         assert starting is not None
-        login = starting.result()._door.login  # noqa: SLF001
+        login = starting.result()._http_state.login  # noqa: SLF001
         assert login is not None
         for session in login.sessions._by_token.values():  # noqa: SLF001
             session.renew_from_s = 0.0

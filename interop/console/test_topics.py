@@ -93,7 +93,7 @@ def test_an_invalid_config_shows_the_brokers_error(console: WatchedPage) -> None
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("INVALID_CONFIG")
 
 
-def test_partitions_are_added_and_messages_forgotten(console: WatchedPage, http: httpx.Client, name: str) -> None:
+def test_partitions_are_added_and_messages_deleted(console: WatchedPage, http: httpx.Client, name: str) -> None:
     http.post("/v1/topics", json={"name": name, "partitions": 1}).raise_for_status()
     http.post(f"/v1/topics/{name}/messages", json={"messages": [{"value": "x"}] * 9}).raise_for_status()
     page = console.go(f"topics/{name}/partitions")
@@ -102,8 +102,29 @@ def test_partitions_are_added_and_messages_forgotten(console: WatchedPage, http:
     page.get_by_role("dialog").get_by_role("button", name="Add partitions").click()
     expect(page.locator("tbody").first.get_by_role("row")).to_have_count(3)
 
-    page.get_by_role("button", name="Forget messages").click()
-    page.get_by_label("Forget messages before offset").fill("4")
-    page.get_by_role("dialog").get_by_role("button", name="Forget messages").click()
+    page.get_by_role("button", name="Delete messages").click()
+    page.get_by_label("Before offset").fill("4")
+    page.get_by_role("dialog").get_by_role("button", name="Delete messages").click()
     expect(page.get_by_text("Partition 0 now begins at offset 4")).to_be_visible()
     assert http.get(f"/v1/topics/{name}").json()["partitions"][0]["start_offset"] == 4
+
+
+def test_all_messages_of_a_partition_are_deleted_only_once_the_topic_is_typed(
+    console: WatchedPage, http: httpx.Client, name: str
+) -> None:
+    http.post("/v1/topics", json={"name": name, "partitions": 1}).raise_for_status()
+    http.post(f"/v1/topics/{name}/messages", json={"messages": [{"value": "x"}] * 9}).raise_for_status()
+    page = console.go(f"topics/{name}/partitions")
+    page.get_by_role("button", name="Delete messages").click()
+    dialog = page.get_by_role("dialog")
+    delete = dialog.get_by_role("button", name="Delete messages")
+
+    delete.click()  # with an empty field
+    dialog.get_by_label("Messages").select_option("All")
+    delete.click()
+    expect(dialog).to_be_visible()
+    assert http.get(f"/v1/topics/{name}").json()["partitions"][0]["start_offset"] == 0
+    dialog.get_by_label(f"Type {name}").fill(name)
+    delete.click()
+
+    expect(page.get_by_text("Partition 0 now begins at offset 9")).to_be_visible()

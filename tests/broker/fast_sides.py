@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.broker.topics import TopicState
-    from ottla.net.connection import InPlace, Waiting
+    from ottla.net.service import InPlace, Waiting
     from ottla.wire.declare import Sendable
 
 NOW_MS = 1_700_000_000_000

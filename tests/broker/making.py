@@ -126,9 +126,9 @@ def partition_count(client: RawClient, topic: str) -> int:
     return len(described.partitions)
 
 
-def ask_until(client: RawClient, is_so: Callable[[], bool], patience_s: float = 10.0) -> None:
+def ask_until(client: RawClient, is_so: Callable[[], bool], timeout_s: float = 10.0) -> None:
     """Keep the broker's loop turning until a condition holds, without sleeping."""
-    deadline_s = time.monotonic() + patience_s
+    deadline_s = time.monotonic() + timeout_s
     while not is_so():
         assert time.monotonic() < deadline_s, "the condition never held"
         client.ask(ApiVersionsRequest(), version=0)

@@ -42,9 +42,9 @@ class RawClient:
     Responses arrive in the order of the requests, so receive them in that order.
     """
 
-    def __init__(self, address: str, client_id: str | None = "raw", patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, address: str, client_id: str | None = "raw", timeout_s: float = PATIENCE_S) -> None:
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=patience_s)
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_s)
         self._client_id = client_id
         self._correlation_id = 0
 

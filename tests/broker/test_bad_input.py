@@ -75,7 +75,7 @@ class Victim:
 
     def send(self, data: bytes, *, may_wait: bool = False) -> bytes | None:
         """The response to these bytes; None if the connection is closed, or if the API may wait and does."""
-        with RawClient(self.broker.bootstrap_servers, patience_s=0.02 if may_wait else 20) as client:
+        with RawClient(self.broker.bootstrap_servers, timeout_s=0.02 if may_wait else 20) as client:
             try:
                 client.send_bytes(data)
                 return client.receive_frame()

@@ -13,6 +13,7 @@ from ottla.broker.roles import Standalone
 from ottla.broker.settings import Settings
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ErrorCode
+from ottla.storage.removed_tombstones import RemovedTombstones
 from ottla.testing import EphemeralBroker
 
 if TYPE_CHECKING:
@@ -140,6 +141,14 @@ def keys_after_a_second_pass(broker: EphemeralBroker, answers: list[bool]) -> li
 
 def test_a_tombstone_is_removed_when_all_replicas_are_in_sync(ottla: EphemeralBroker) -> None:
     assert keys_after_a_second_pass(ottla, [True]) == [b"b"]
+
+
+def test_a_log_remembers_up_to_where_its_tombstones_are_removed(ottla: EphemeralBroker) -> None:
+    keys_after_a_second_pass(ottla, [True])
+
+    log = ottla.broker.topics.by_name["t"].partitions[0].log
+    assert log.removed_tombstones.until == 2
+    assert RemovedTombstones(log.folder, end=0).until == 2
 
 
 def test_a_tombstone_is_kept_while_a_replica_is_not_in_sync(ottla: EphemeralBroker) -> None:

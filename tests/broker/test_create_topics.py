@@ -262,3 +262,20 @@ def test_an_internal_topic_is_internal_even_if_a_client_creates_it(client: RawCl
     assert created.is_internal
     assert len(created.partitions) == broker.broker.config.offsets_topic_partitions
     assert broker.broker.topics.by_name["__consumer_offsets"].config.log.cleanup_policy == "compact"
+
+
+def test_a_topic_that_was_just_deleted_at_another_broker_is_created(
+    broker: ottla.Broker, client: RawClient, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = create_topic(client, name)
+    server = broker.broker
+
+    async def catch_up(topic: str) -> None:
+        await server.administration.delete_topic(server.topics.by_name[topic])
+
+    monkeypatch.setattr(server.administration, "catch_up", catch_up)
+
+    [created] = create(client, wanted(name))
+
+    assert created.error_code == ErrorCode.NONE
+    assert created.topic_id != before

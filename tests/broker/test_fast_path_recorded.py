@@ -12,7 +12,7 @@ from ottla.wire.apis import FETCH, PRODUCE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla.net.connection import Waiting
+    from ottla.net.service import Waiting
 
 from pathlib import Path
 

@@ -5,7 +5,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from ottla.cli.checks.findings import Finding, note, ok, wrong
-from ottla.cli.doctor import told
+from ottla.cli.doctor import report_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def test_an_unreachable_named_broker_is_an_error(cli: Cli) -> None:
 
 def test_findings_are_wrapped_to_the_terminal_with_their_fix_below() -> None:
     listed: list[Finding] = [ok("a", "fine"), note("b", "one two three four", "do this and that"), wrong("c", "x", "y")]
-    assert list(told(listed, 24)) == [
+    assert list(report_lines(listed, 24)) == [
         "ok     a: fine",
         "note   b: one two",
         "         three four",

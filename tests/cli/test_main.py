@@ -7,6 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+import ottla
 from ottla import __version__
 from ottla.cli.main import COMMANDS, program
 from ottla.cli.server import serve
@@ -77,3 +78,31 @@ def test_a_command_imports_nothing_that_it_does_not_need(arguments: list[str]) -
     )
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "needless:"
+
+
+_NEEDLESS = {
+    *("shutil", "tempfile", "lzma", "json", "tomllib", "difflib", "email", "http", "sqlite3", "uvloop"),
+    *("cramjam", "fastcrc", "cryptography", "kazoo", "starlette", "uvicorn", "pyarrow"),
+    *("ottla.broker", "ottla.storage", "ottla.net", "ottla.http", "ottla.records", "ottla.schema"),
+    *("ottla.client.admin.admin", "ottla.client.producer.producer", "ottla.client.consumer.consumer"),
+}
+_MOST_MODULES = 100
+"""Ours; a third of a millisecond each, on average."""
+
+
+@pytest.mark.parametrize("arguments", [("topic", "list"), ("group", "list"), ("topic", "create", "made")])
+def test_a_short_command_imports_only_the_messages_that_it_sends(
+    arguments: tuple[str, ...], running_broker: ottla.Broker
+) -> None:
+    program = (
+        "import sys\n"
+        "from ottla.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit as done: assert not done.code, done.code\n"
+        "print(*sys.modules)\n"
+    )
+    command = [sys.executable, "-c", program, *arguments, "--broker", running_broker.bootstrap_servers]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert imported & _NEEDLESS == set()
+    assert len([name for name in imported if name.startswith("ottla")]) <= _MOST_MODULES

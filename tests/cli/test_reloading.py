@@ -6,8 +6,8 @@ import json
 import signal
 from typing import TYPE_CHECKING, Any
 
+from ottla.cli.server.loading import broker_settings
 from ottla.cli.server.reloading import changed_settings
-from ottla.cli.server.serve import broker_settings
 from ottla.core.config import Flag
 
 from .serving import Serve

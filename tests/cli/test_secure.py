@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ottla
-from ottla.cli.server.serve import broker_settings
+from ottla.cli.server.loading import broker_settings
 from ottla.core.errors import OttlaError
 from ottla.core.keys import read_key_file
 from ottla.core.sealing import Sealer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.client.addresses import parse_address
 from ottla.client.config import ClientConfig
-from ottla.client.opening import Manner, open_connection
+from ottla.client.opening import ConnectionSettings, open_connection
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
@@ -23,7 +23,7 @@ def beat(number: int) -> HeartbeatRequest:
 
 
 async def connect(address: str, config: ClientConfig = ClientConfig()) -> Connection:  # noqa: B008 - it is frozen
-    return await open_connection(parse_address(address), Manner(config, None, bytearray(4096)))
+    return await open_connection(parse_address(address), ConnectionSettings(config, None, bytearray(4096)))
 
 
 async def close(connection: Connection) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 import ottla
 from ottla.client import Client
-from ottla.client.admin.asking import raise_if_error
 from ottla.client.admin.configs import ConfigResource, ConfigSource
 from ottla.client.admin.offsets import CommittedOffset, FoundOffset
+from ottla.client.admin.requests import raise_if_error
 from ottla.client.admin.topics import NewTopic
 from ottla.client.connections import Purpose
 from ottla.client.errors import BrokerError, ClientClosed, UnknownTopic

@@ -11,7 +11,7 @@ from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
 from ottla.broker.settings import Settings
 from ottla.client.config import ClientConfig
-from ottla.client.opening import Manner, open_connection
+from ottla.client.opening import ConnectionSettings, open_connection
 from ottla.cluster.election import given_up, settle, without
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.cluster.state import (
@@ -222,7 +222,9 @@ class Brokers:
     async def ask(self, node_id: int, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         connection = self._connections.get(node_id)
         if connection is None or not connection.is_open:
-            manner = Manner(ClientConfig(request_timeout_ms=int(PATIENCE_S * 1000)), None, bytearray(1 << 16))
+            manner = ConnectionSettings(
+                ClientConfig(request_timeout_ms=int(PATIENCE_S * 1000)), None, bytearray(1 << 16)
+            )
             connection = self._connections[node_id] = await open_connection(self.running[node_id].address, manner)
         return await connection.ask(request, version=version)
 

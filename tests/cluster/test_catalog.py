@@ -72,6 +72,17 @@ def test_two_nodes_that_create_the_same_topic_at_once_create_it_once(open_catalo
     assert {node.view.topic("orders").id.text for node in nodes} == set(answers) - {"refused"}
 
 
+def test_a_node_that_refreshes_a_topic_knows_that_another_has_deleted_it(open_catalog: Open) -> None:
+    one, other = open_catalog(), open_catalog()
+    for _ in range(10):
+        topic = one.create_topic("t", 1)
+        other.refresh_topic("t")
+        assert other.view.topic("t") == topic
+        one.delete_topic(topic.id)
+        other.refresh_topic("t")
+        assert "t" not in other.view.topics
+
+
 def test_colliding_names_are_refused_even_if_another_node_was_faster(open_catalog: Open) -> None:
     first, second = open_catalog(), open_catalog()
     first.create_topic("a.b", 1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.cluster.election import (
-    Returning,
+    StartingReplica,
     elect_any,
     first_state,
     given_up,
@@ -239,7 +239,7 @@ def test_an_eligible_replica_that_lost_records_or_its_folder_is_not_elected() ->
 
     assert settle(alone, brokers(2, folders={2: "another"})).leader == NO_NODE
     assert given_up(alone, 2, {}).eligible == ()
-    assert returned(alone, 2, Returning("b", is_empty=True), {}).eligible == ()
+    assert returned(alone, 2, StartingReplica("b", is_empty=True), {}).eligible == ()
     assert with_isr(partition((1, 2, 3), isr=(1, 2), **SAFE), (1,), brokers(1, 2, folders=THERE), {2}).eligible == ()
 
 
@@ -270,9 +270,9 @@ def test_only_replicas_with_all_committed_records_lead(state: PartitionState, ti
 def test_a_returning_replica_may_lack_records_only_with_the_folder_that_was_in_sync() -> None:
     state = partition((1, 2), isr=(1, 2), leader=NO_NODE, folders=((1, "a"), (2, "b")))
 
-    assert returned(state, 1, Returning("a", may_lack_records=True), {}).isr == (2,)
-    assert returned(state, 1, Returning("a"), {}).isr == (1, 2)
-    assert returned(state, 1, Returning("older copy", may_lack_records=True), {}).isr == (1, 2)
+    assert returned(state, 1, StartingReplica("a", may_lack_records=True), {}).isr == (2,)
+    assert returned(state, 1, StartingReplica("a"), {}).isr == (1, 2)
+    assert returned(state, 1, StartingReplica("older copy", may_lack_records=True), {}).isr == (1, 2)
 
 
 def test_the_isr_of_a_new_partition_has_the_available_replicas() -> None:

@@ -28,7 +28,7 @@ def connect_early(port: int) -> RawClient:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return RawClient(f"127.0.0.1:{port}", patience_s=PATIENCE_S)
+            return RawClient(f"127.0.0.1:{port}", timeout_s=PATIENCE_S)
         except ConnectionRefusedError:
             assert time.monotonic() < deadline
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cluster.election import Returning, elect_any, first_state, prefer, returned, settle, with_isr, without
+from ottla.cluster.election import StartingReplica, elect_any, first_state, prefer, returned, settle, with_isr, without
 from ottla.cluster.leaderless import leaderless, why_leaderless
 from ottla.cluster.nodes import partition_data, read_partition
 from ottla.cluster.reassignment import begin, cancel
@@ -79,24 +79,24 @@ def test_a_catalog_of_an_older_release_is_completed() -> None:
 def test_an_empty_folder_is_not_adopted_for_a_catalog_of_an_older_release() -> None:
     unknown = _last_in_sync(folders=())
 
-    lost = returned(unknown, 1, Returning("a", is_empty=True), ALL)
+    lost = returned(unknown, 1, StartingReplica("a", is_empty=True), ALL)
 
     assert lost.folder_of(1) == LOST_FOLDER
     assert settle(lost, ALL).leader == NO_NODE
-    assert returned(unknown, 1, Returning("a"), ALL) == unknown
+    assert returned(unknown, 1, StartingReplica("a"), ALL) == unknown
 
 
 def test_a_replica_without_the_partitions_folder_does_not_lead() -> None:
-    lost = returned(_last_in_sync(), 1, Returning("a", is_empty=True), ALL)
+    lost = returned(_last_in_sync(), 1, StartingReplica("a", is_empty=True), ALL)
 
     assert settle(lost, ALL).leader == NO_NODE
-    assert returned(_last_in_sync(), 1, Returning("another", is_empty=True), WIPED) == _last_in_sync()
+    assert returned(_last_in_sync(), 1, StartingReplica("another", is_empty=True), WIPED) == _last_in_sync()
 
 
 def test_a_partition_that_never_had_a_leader_may_be_led_with_an_empty_folder() -> None:
     new = first_state(TOPIC, "t", 0, (1, 2), {})
 
-    assert returned(new, 1, Returning("a", is_empty=True), {1: ALL[1]}) == new
+    assert returned(new, 1, StartingReplica("a", is_empty=True), {1: ALL[1]}) == new
     assert settle(new, {1: ALL[1]}).leader == 1
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ottla.broker.topology import Together
+from ottla.broker.topology import ClusterTopology
 from ottla.core.errors import ErrorCode
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.storage.config import LogConfig
 from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
+from ottla.storage.rewrites.rewriting import Rewrite, put_in_place
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import (
@@ -28,6 +29,8 @@ from .memory import Brokers, brokers_of, until
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
+
+    from ottla.storage.segment_files.scan import FoundBatch
 
 ALL, LEADER = -1, 1
 
@@ -67,6 +70,11 @@ async def values_on(brokers: Brokers, node: int, rack: str = "") -> list[bytes |
     data = await fetch(brokers, node, rack=rack)
     assert data.error_code == ErrorCode.NONE, data
     return [record.value for record in RecordReader(bytes(data.records or b""))]
+
+
+class WithoutFirstBatch(Rewrite):
+    def _kept(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
+        return batch.data if batch.header.base_offset else None
 
 
 def ends(brokers: Brokers) -> list[int]:
@@ -242,6 +250,28 @@ async def test_a_replica_behind_the_leaders_log_start_restarts_there(tmp_path: P
 
 
 @in_loop
+async def test_a_replica_behind_removed_tombstones_copies_the_whole_log(tmp_path: Path) -> None:
+    async with brokers_of(tmp_path, log=LogConfig(flush="os", segment_bytes=1024)) as brokers:
+        brokers.place(leader=1)
+        await produce(brokers, 1, b"deleted later")
+        await brokers.kill(3)
+        for _ in range(3):
+            await produce(brokers, 1, bytes(600))
+        # As if this leader had compacted its log while it believed that all replicas were in sync.
+        log = brokers.log(1)
+        log.removed_tombstones.raise_to(3)
+        compacted = WithoutFirstBatch([log.segments[0]], None)
+        compacted.run()
+        assert put_in_place(log, compacted)
+
+        await brokers.start(3)
+        await until(lambda: 3 in brokers.state().isr)
+
+        assert bytes_of(brokers, 3) == bytes_of(brokers, 1)
+        assert brokers.log(3).removed_tombstones.until == 3
+
+
+@in_loop
 async def test_a_leader_that_lost_its_session_acknowledges_nothing(tmp_path: Path) -> None:
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
@@ -372,7 +402,7 @@ async def test_clients_are_not_sent_to_a_leader_that_refuses_connections(tmp_pat
     async with brokers_of(tmp_path) as brokers:
         brokers.place(leader=1)
         assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NONE
-        seen = Together(brokers[2], brokers.catalog.nodes[2])
+        seen = ClusterTopology(brokers[2], brokers.catalog.nodes[2])
         topic = brokers[2].topics.by_name["t"]
         assert seen.placed(topic, 0).leader == 1
 

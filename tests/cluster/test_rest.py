@@ -229,4 +229,4 @@ def test_an_unreachable_node_is_named(zookeeper: str, tmp_path: Path) -> None:
 
 async def _hang_up(node: HttpBroker) -> None:
     """Close its port; its session stays open."""
-    await node.broker.listener.stop(patience_s=0)
+    await node.broker.listener.stop(timeout_s=0)

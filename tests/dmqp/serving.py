@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 from tests.rest.serving import PATIENCE_S, HttpBroker
 
-from ottla.dmqp.cluster_door import ClusterDoor
+from ottla.dmqp.cluster_server import ClusterDmqpServer
 from ottla.dmqp.config import DmqpConfig
-from ottla.dmqp.door import DmqpDoor
 from ottla.dmqp.frame import HEADER, HEADER_BYTES, Frame, Method, encode
+from ottla.dmqp.server import DmqpServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,14 +29,14 @@ class DmqpBroker(HttpBroker):
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.run(self.door.stop())
+        self.run(self.server.stop())
         super().__exit__(*exc)
 
     async def _open_listener(self) -> None:
         self.broker.http_address = self.http.address
-        self.door = (DmqpDoor if self.broker.cluster is None else ClusterDoor)(self.broker, self._dmqp)
-        await self.door.start()
-        self.broker.shard_server = self.door
+        self.server = (DmqpServer if self.broker.cluster is None else ClusterDmqpServer)(self.broker, self._dmqp)
+        await self.server.start()
+        self.broker.shard_server = self.server
 
     @property
     def bootstrap(self) -> str:

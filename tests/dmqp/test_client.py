@@ -131,6 +131,6 @@ def test_an_idle_connection_is_reopened(tmp_path: Path, topic: str) -> None:
 
 
 async def _hang_up_on_all(served: DmqpBroker) -> None:
-    for connection in list(served.door._service.connections):
+    for connection in list(served.server._service.connections):
         connection.finish()
         await connection.gone

@@ -115,10 +115,10 @@ def test_shards_over_tls(tmp_path: Path, certificates: Certificates) -> None:
             client.create_topic("jobs", shards=2)
             for number in range(4):
                 client.push("jobs", b"%d" % number * 100_000)
-            assert len(served.door._service.connections) == 2
+            assert len(served.server._service.connections) == 2
             popped = [client.pop("jobs") for _ in range(4)]
             assert [message.data[:1] for message in popped if message] == [b"0", b"1", b"2", b"3"]
-            assert len(served.door._service.connections) == 2
+            assert len(served.server._service.connections) == 2
         with Client(served.bootstrap) as client, pytest.raises(NotReached, match="TLS"):
             client.pop("jobs")
 

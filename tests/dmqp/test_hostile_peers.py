@@ -77,7 +77,7 @@ def test_a_client_that_does_not_read_is_closed_and_the_rest_stays_in_the_queue(t
 
 
 async def _until_gone(served: DmqpBroker) -> None:
-    for connection in list(served.door._service.connections):
+    for connection in list(served.server._service.connections):
         await connection.gone
 
 
@@ -103,7 +103,7 @@ def test_the_memory_of_all_connections_is_limited(tmp_path: Path) -> None:
             assert second.is_closed()
             first.send(b"\0")
             assert first.receive().status == Status.OK
-        assert served.door._service._held_bytes == 0
+        assert served.server._service._held_bytes == 0
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.rest.serving import PATIENCE_S
 
 from ottla import Consumer, Producer, TopicPartition
+from ottla.dmqp.connection import ShardConnection
 from ottla.dmqp.frame import MAX_PAYLOAD_BYTES, Method, Status, encode
 from ottla.dmqp.sequences import SEQUENCE_HEADER
 
@@ -141,3 +146,22 @@ def test_the_queues_lag_is_reported_as_group_lag(served: DmqpBroker, topic: str)
         shard.pop()
     group = served.client.get(f"/v1/groups/__dmqp.{topic}").json()
     assert [(one["committed"], one["lag"]) for one in group["offsets"]] == [(1, 2)], group
+
+
+def test_a_connection_accepted_while_its_port_is_closed_is_not_served(served: DmqpBroker, topic: str) -> None:
+    served.exposed(topic)
+    [listener] = served.server._topics[topic]._listeners
+    assert served.client.delete(f"/v1/dmqp/{topic}").status_code == 200
+
+    async def accepted() -> socket.socket:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            client = socket.create_connection(server.getsockname(), PATIENCE_S)
+            late, _ = server.accept()
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(lambda: ShardConnection(listener._service, listener.shard), late)
+        return client
+
+    with served.run(accepted()) as client:
+        client.sendall(encode(0, Method.POP, 0, b""))
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""

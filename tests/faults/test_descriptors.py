@@ -98,7 +98,7 @@ def test_without_descriptors_open_logs_are_served_and_everything_recovers_later(
             refusals.append(len(refused))
             assert [read.sent for read in read_all(log)] == sent
             before = len(os.listdir("/proc/self/fd"))
-            use(data_dir, sent, [], len(refusals))
+            use(data_dir, sent, [], len(refusals) - 1)  # also opens a partition that was refused
             assert len(os.listdir("/proc/self/fd")) <= before + 16 + 1
             log.flush()
             assert log.recovery_point == log.next_offset
@@ -112,26 +112,53 @@ def test_without_descriptors_open_logs_are_served_and_everything_recovers_later(
     assert run(work) == 0
 
 
-def test_more_partitions_than_descriptors_are_refused_one_by_one(tmp_path: Path) -> None:
+def test_more_partitions_than_descriptors_are_appended_to_and_survive_a_crash(tmp_path: Path) -> None:
+    places = [TopicPartition("orders", number) for number in range(200)]
+
     def work() -> None:
         close_all_files()
         resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
         data_dir = DataDir(tmp_path / "data", ManualClock(), open_files=16)
-        refused: list[str] = []
-        opened = []
-        for number in range(200):
-            at = TopicPartition("orders", number)
-            if attempt(lambda at=at: data_dir.open_partition(at, CONFIG), refused):  # type: ignore[misc]
-                opened.append(at)
-        assert 80 < len(opened) < 128
-        assert len(refused) == 200 - len(opened)
-        for at in opened:
-            data_dir.logs[at].append(batch())
-            assert len(read_all(data_dir.logs[at])) == 1
-        for at in opened[:20]:
-            data_dir.delete_partitions([at])
-        for number in range(10):
-            data_dir.open_partition(TopicPartition("later", number), CONFIG).append(batch())
+        for at in places * 2:
+            data_dir.open_partition(at, CONFIG).append(batch())
+            assert len(os.listdir("/proc/self/fd")) < 100
+        for at in places:
+            assert len(read_all(data_dir.logs[at])) == 2
+            data_dir.logs[at].flush()
+            assert data_dir.logs[at].recovery_point == 2
+        data_dir.delete_partitions(places[:20])
+        for log in data_dir.logs.values():
+            log.abandon()
+        data_dir._lock.release()
+        data_dir = DataDir(tmp_path / "data", ManualClock(), open_files=16)
+        assert not data_dir.was_clean
+        for at in places[20:]:
+            data_dir.open_partition(at, CONFIG).append(batch())
+            assert len(read_all(data_dir.logs[at])) == 3
         data_dir.close()
+        assert DataDir(tmp_path / "data", ManualClock()).was_clean
+
+    assert run(work) == 0
+
+
+def test_a_file_that_was_closed_for_others_takes_no_remains_of_a_failed_append(tmp_path: Path) -> None:
+    def work() -> None:
+        close_all_files()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+        data_dir = DataDir(tmp_path / "data", ManualClock(), open_files=16)
+        log = data_dir.open_partition(TopicPartition("orders", 0), CONFIG)
+        log.append(batch())
+        segment = log.segments.active
+        segment.close_for_now()
+        with segment.path.open("ab") as file:
+            file.write(b"torn")
+        segment.forget_torn_tail()
+        assert segment.path.stat().st_size == segment.size
+        with segment.path.open("ab") as file:
+            file.write(b"torn")
+        data_dir.close()
+        reopened = DataDir(tmp_path / "data", ManualClock()).open_partition(TopicPartition("orders", 0), CONFIG)
+        assert len(read_all(reopened)) == 1
+        assert reopened.size == segment.size
 
     assert run(work) == 0

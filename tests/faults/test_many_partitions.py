@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -44,12 +45,15 @@ class Serving(NamedTuple):
 
 
 @contextmanager
-def serving(folder: Path, limit: int | None = None) -> Iterator[Serving]:
+def serving(folder: Path, limit: int | None = None, ended_by: int = signal.SIGTERM) -> Iterator[Serving]:
     ready = folder.with_suffix(".ready")
     ready.unlink(missing_ok=True)
     command = [sys.executable, "-m", "ottla", "serve", "--data-dir", str(folder), "--port", "0", "--http-port", "0"]
     limiting = [] if limit is None else ["sh", "-c", f'ulimit -n {limit} && exec "$@"', "sh"]
-    process = subprocess.Popen([*limiting, *command, f"--ready-file={ready}"], stdout=subprocess.DEVNULL)
+    with folder.with_suffix(".log").open("wb") as errors:
+        process = subprocess.Popen(
+            [*limiting, *command, f"--ready-file={ready}"], stdout=subprocess.DEVNULL, stderr=errors
+        )
     try:
         deadline = time.monotonic() + PATIENCE_S
         while not ready.exists():
@@ -58,8 +62,8 @@ def serving(folder: Path, limit: int | None = None) -> Iterator[Serving]:
             time.sleep(0.02)
         addresses = json.loads(ready.read_bytes())
         yield Serving(process.pid, addresses["kafka"], addresses["http"])
-        process.terminate()
-        assert process.wait(PATIENCE_S) == 0
+        process.send_signal(ended_by)
+        assert process.wait(PATIENCE_S) in (0, -signal.SIGKILL)
     finally:
         process.kill()
         process.wait()
@@ -79,7 +83,7 @@ def test_all_partitions_are_described_without_opening_their_files(tmp_path: Path
             create_topic(client, "many", PARTITIONS)
         for first in range(0, WRITTEN, AT_ONCE):
             produce(server, range(first, first + AT_ONCE))
-    with serving(tmp_path / "data", FEW) as server:
+    with serving(tmp_path / "data", FEW, ended_by=signal.SIGKILL) as server:
         before = server.descriptors
 
         topics = json.loads(server.get("/v1/topics"))
@@ -98,3 +102,14 @@ def test_all_partitions_are_described_without_opening_their_files(tmp_path: Path
         again = json.loads(server.get("/v1/topics/many"))
         assert [int(each["end_offset"]) for each in again["partitions"][WRITTEN - 2 : WRITTEN + 2]] == [1, 2, 1, 0]
     assert len(list((tmp_path / "data").glob("many-*"))) == WRITTEN + 1
+
+    # After a crash all logs are opened, to be recovered.
+    with serving(tmp_path / "data", FEW) as server:
+        assert server.descriptors < FEW - 100
+        [listed] = json.loads(server.get("/v1/topics?prefix=many"))["topics"]
+        assert int(listed["messages"]) == WRITTEN + 2
+        produce(server, range(WRITTEN - 100, WRITTEN))
+        produce(server, range(AT_ONCE))
+    assert f"{PARTITIONS} partitions, but with a limit of {FEW} file descriptors only {FEW // 2} of their files" in (
+        (tmp_path / "data.log").read_text()
+    )

@@ -29,7 +29,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
 
 @pytest.fixture
 def client(probed: Probed) -> Iterator[RawClient]:
-    with RawClient(probed.address, patience_s=60.0) as client:
+    with RawClient(probed.address, timeout_s=60.0) as client:
         yield client
 
 
@@ -69,7 +69,7 @@ class Guarded(Probed):
         return before
 
     def logged_in(self, user: str = "ann") -> RawClient:
-        client = RawClient(self.address, patience_s=60.0)
+        client = RawClient(self.address, timeout_s=60.0)
         client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
         exchange = Scram("SCRAM-SHA-256", user, USERS[user])
         first = client.ask(SaslAuthenticateRequest(auth_bytes=exchange.begin()))

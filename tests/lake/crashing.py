@@ -19,7 +19,7 @@ from ottla.lake.catalogs import LakeSettings, open_catalog
 from ottla.lake.values import ValueSettings
 from ottla.lake.writer import TopicSettings, TopicWriter
 
-servers, topic, folder = sys.argv[1:]
+servers, topic, folder, *mode = sys.argv[1:]
 left = 0
 
 
@@ -47,7 +47,9 @@ def append() -> None:
     SqlCatalog.commit_table = counted(SqlCatalog.commit_table)
     link = Background("crashing", servers, {})
     values = ValueSettings(format="json", columns="id bigint, name string")
-    settings = TopicSettings(topic=topic, namespace="topics", values=values, keep_snapshots=2)
+    settings = TopicSettings(
+        topic=topic, namespace="topics", values=values, keep_snapshots=2, mode="upsert" if mode else "append"
+    )
     writer = TopicWriter(link, open_catalog(LakeSettings(folder=Path(folder))), settings)
     writer.round()
     writer.close()

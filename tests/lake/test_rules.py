@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from ottla.columns.partitioning import PartitionField, parse_partitioning
 from ottla.core.errors import ConfigError
 from ottla.lake.covered import Covered
 from ottla.lake.fencing import Verdict, judge, judge_claim
-from ottla.lake.partitioning import PartitionField, parse_partitioning
 from ottla.lake.values import ValueSettings
 
 BEFORE = Covered("ab", {0: 10}, 3, "me")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ottla import Admin, Producer
+from ottla.columns.partitioning import parse_partitioning
 from ottla.lake.covered import covered, offsets
 from ottla.lake.errors import Fenced, LakeError
 from ottla.lake.names import TOPIC
-from ottla.lake.partitioning import parse_partitioning
 from ottla.lake.values import ValueSettings
 
 from .conftest import JSON, Lake

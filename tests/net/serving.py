@@ -153,7 +153,7 @@ async def listening(answering: Obedient, **settings: Any) -> AsyncIterator[Liste
     try:
         yield listener
     finally:
-        await listener.stop(patience_s=0.2)
+        await listener.stop(timeout_s=0.2)
         while _clients:
             _clients.pop().close()
         assert not listener.connections

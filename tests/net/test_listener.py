@@ -119,7 +119,7 @@ def test_shutdown_answers_received_requests_and_accepts_no_more(run: Run) -> Non
             idle, busy = await Client.to(listener), await Client.to(listener)
             await busy.send(frame(b"later") + frame(b"ahead 1") + frame(b"ahead 2") + frame(b"half")[:5])
             await until(lambda: behind.under_way == 1 and len(listener.connections) == 2)
-            stopping = asyncio.create_task(listener.stop(patience_s=10))
+            stopping = asyncio.create_task(listener.stop(timeout_s=10))
             assert await idle.read_to_the_end() == b""
             await busy.send(b"lf" + frame(b"too late"))
             with pytest.raises(OSError, match=r"refused|[Cc]onnect"):
@@ -143,7 +143,7 @@ def test_shutdown_waits_up_to_a_limit(run: Run) -> None:
             await unread.send(frame(b"large 8000000"))
             await until(lambda: behind.under_way == 1 and listener.held.unsent_bytes > 0)
             begun = asyncio.get_running_loop().time()
-            await listener.stop(patience_s=0.05)
+            await listener.stop(timeout_s=0.05)
             assert asyncio.get_running_loop().time() - begun < 2
             assert not listener.connections
             assert behind.cancelled == 1
@@ -158,7 +158,7 @@ def test_shutdown_sends_a_slow_reader_its_last_response(run: Run) -> None:
             client = await Client.to(listener, receive_buffer=4096)
             await client.send(frame(b"large 8000000"))
             await until(lambda: listener.held.unsent_bytes > 0)
-            stopping = asyncio.create_task(listener.stop(patience_s=10))
+            stopping = asyncio.create_task(listener.stop(timeout_s=10))
             assert len(await client.read_to_the_end()) == 8_000_004
             await stopping
 

@@ -50,7 +50,7 @@ def member(served: HttpBroker, group: str) -> Iterator[Consumer]:
 
 def committed(http: httpx.Client, group: str) -> dict[int, int]:
     offsets = http.get(f"/v1/groups/{group}").json()["offsets"]
-    return {one["partition"]: one["committed"] for one in offsets}
+    return {one["partition"]: one["committed"] for one in offsets if one["committed"] is not None}
 
 
 def reset(http: httpx.Client, group: str, **wanted: Any) -> httpx.Response:
@@ -70,6 +70,30 @@ def test_members_are_shown_with_their_assignments(http: httpx.Client, group: str
     assert (shown["state"], shown["protocol_type"], member["client_id"]) == ("Stable", "consumer", "ann")
     assert member["client_host"] == "127.0.0.1"
     assert member["assignment"] == [{"topic": group, "partitions": [0, 1]}]
+
+
+@pytest.mark.usefixtures("member")
+def test_the_lag_includes_assigned_partitions_without_a_committed_offset(http: httpx.Client, group: str) -> None:
+    http.post(f"/v1/topics/{group}/messages", json={"messages": [{"value": "x", "partition": 1}] * 3})
+
+    shown = http.get(f"/v1/groups/{group}").json()
+
+    assert shown["offsets"][1] == {"topic": group, "partition": 1, "committed": None, "end": 3, "lag": 3}
+    assert shown["lag"] == 9
+    [summary] = [one for one in http.get("/v1/groups").json()["groups"] if one["id"] == group]
+    assert summary["lag"] == 9
+    assert [one["partition"] for one in http.get(f"/v1/groups/{group}/offsets").json()["offsets"]] == [0]
+
+
+@pytest.mark.usefixtures("member")
+def test_a_topic_shows_the_groups_that_read_it(http: httpx.Client, group: str) -> None:
+    http.post("/v1/consumers/elsewhere/commit", json={"offsets": []})
+
+    [shown] = http.get(f"/v1/topics/{group}/groups").json()["groups"]
+
+    assert (shown["id"], shown["state"], shown["lag"]) == (group, "Stable", 6)
+    assert shown["members"] == [{"client_id": "ann", "client_host": "127.0.0.1", "partitions": [0, 1]}]
+    assert [(one["partition"], one["committed"], one["lag"]) for one in shown["offsets"]] == [(0, 4, 6), (1, None, 0)]
 
 
 @pytest.mark.usefixtures("member")

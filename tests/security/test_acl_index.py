@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.authorization.acl_index import AclIndex, Asker
+from ottla.broker.authorization.acl_index import AclIndex, Requester
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
 
-ANN = Asker(frozenset({"User:ann"}), "10.0.0.1")
+ANN = Requester(frozenset({"User:ann"}), "10.0.0.1")
 ALLOW, DENY = AclPermission.ALLOW, AclPermission.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 TOPIC = ResourceType.TOPIC
@@ -149,7 +149,7 @@ def member(
 
 def has_role(*acls: Acl, principals: tuple[str, ...] = ("User:ann",), is_open: bool = False) -> bool:
     index = AclIndex((ANALYST, *acls), is_open_without=is_open)
-    return index.allows(index.asker(principals, "10.0.0.1"), READ, TOPIC, "orders")
+    return index.allows(index.requester(principals, "10.0.0.1"), READ, TOPIC, "orders")
 
 
 def test_members_of_a_role_have_its_rights() -> None:
@@ -189,4 +189,4 @@ def test_only_all_operations_on_a_role_make_a_member() -> None:
 def test_a_role_without_members_is_not_open_to_everybody() -> None:
     acls = (Acl(TOPIC, "orders", LITERAL, "Role:analyst", "*", WRITE, ALLOW),)
     index = AclIndex(acls, is_open_without=True)
-    assert index.asker(["User:ann"], "10.0.0.1").principals == {"User:ann"}
+    assert index.requester(["User:ann"], "10.0.0.1").principals == {"User:ann"}

@@ -14,8 +14,8 @@ from tests.dmqp.serving import RawShard
 from ottla.client.admin.acls import AclFilter
 from ottla.core.security import AclOperation, ResourceType
 from ottla.dmqp.config import DmqpConfig
-from ottla.dmqp.door import DmqpDoor
 from ottla.dmqp.frame import Status
+from ottla.dmqp.server import DmqpServer
 
 from .securing import secured
 from .test_rest import PATIENCE_S, Served, allow, served
@@ -50,17 +50,17 @@ def exposing(folder: Path, config: Callable[[Authority], DmqpConfig]) -> Iterato
         def run(work: Any) -> Any:
             return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE_S)
 
-        async def start() -> DmqpDoor:
-            door = DmqpDoor(broker.embedded.broker, config(broker.authority))
-            await door.start()
-            broker.embedded.broker.shard_server = door
-            return door
+        async def start() -> DmqpServer:
+            server = DmqpServer(broker.embedded.broker, config(broker.authority))
+            await server.start()
+            broker.embedded.broker.shard_server = server
+            return server
 
-        door = run(start())
+        server = run(start())
         try:
             yield http
         finally:
-            run(door.stop())
+            run(server.stop())
 
 
 def test_exposing_a_topic_requires_all_rights_of_its_users(rest: Served) -> None:

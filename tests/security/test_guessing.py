@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.broker.raw_client import RawClient
 
 from ottla.core.errors import ErrorCode
-from ottla.net.sasl.guessing import Guessing
+from ottla.net.sasl.login_throttle import LoginThrottle
 
 from .securing import secured
 from .test_gate import log_in
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pytest
 
 
-def guessing(failures: int, host: str = "10.0.0.1") -> Guessing:
-    made = Guessing()
+def guessing(failures: int, host: str = "10.0.0.1") -> LoginThrottle:
+    made = LoginThrottle()
     for _ in range(failures):
         made.failed(host, 0.0)
     return made

@@ -37,7 +37,7 @@ class Setup:
         """Expire the provider's tokens."""
         starting = self.http._http._starting
         assert starting is not None
-        login = starting.result()._door.login
+        login = starting.result()._http_state.login
         assert login is not None
         for session in login.sessions._by_token.values():
             session.renew_from_s = 0.0

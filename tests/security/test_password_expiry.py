@@ -51,7 +51,7 @@ def rest(guarded: Secured) -> Iterator[Served]:
 
 @pytest.fixture
 def ann(guarded: Secured) -> Iterator[RawClient]:
-    with RawClient(guarded.address("SASL_PLAINTEXT"), patience_s=PATIENCE_S) as client:
+    with RawClient(guarded.address("SASL_PLAINTEXT"), timeout_s=PATIENCE_S) as client:
         assert log_in(client, "ann").error_code == ErrorCode.NONE
         yield client
 

@@ -44,7 +44,7 @@ def _prepared(guarded: Secured) -> Iterator[None]:
 
 @pytest.fixture
 def ann(guarded: Secured) -> Iterator[RawClient]:
-    with RawClient(guarded.address("SASL_PLAINTEXT"), patience_s=PATIENCE_S) as client:
+    with RawClient(guarded.address("SASL_PLAINTEXT"), timeout_s=PATIENCE_S) as client:
         assert log_in(client, "ann").error_code == ErrorCode.NONE
         yield client
 
@@ -105,7 +105,7 @@ def test_a_waiting_fetch_gets_nothing_after_read_is_revoked(
 
 
 def test_connections_of_a_deleted_user_are_closed_with_their_waiting_requests(guarded: Secured, ann: RawClient) -> None:
-    with RawClient(guarded.address("SASL_PLAINTEXT"), patience_s=PATIENCE_S) as idle:
+    with RawClient(guarded.address("SASL_PLAINTEXT"), timeout_s=PATIENCE_S) as idle:
         log_in(idle, "ann")
         ann.send(fetching(), version=12)
         until(lambda: partition(guarded).waits)

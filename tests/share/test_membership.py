@@ -14,9 +14,9 @@ from ottla.core.errors import (
 from ottla.core.memory_budget import MemoryBudget
 from ottla.share.assignor import TopicSize, assign
 from ottla.share.config import ShareConfig
-from ottla.share.group import Caller, Heard, ShareGroup, hear
+from ottla.share.group import Caller, HeartbeatResult, ShareGroup, handle_heartbeat
 from ottla.share.log import records_between, records_of_end
-from ottla.share.sessions import At, SessionKey, Sessions, session_key
+from ottla.share.sessions import SessionKey, Sessions, TopicIdPartition, session_key
 from ottla.share.settings import is_offset_reset, reset_age_ms, settings_of
 from ottla.share.table import ShareGroups
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -33,11 +33,11 @@ def beat(
     epoch: int,
     topics: tuple[str, ...] | None = None,
     sizes: dict[str, TopicSize] = TOPICS,
-) -> Heard:
+) -> HeartbeatResult:
     request = ShareGroupHeartbeatRequest(
         group_id=group.id, member_id=member, member_epoch=epoch, subscribed_topic_names=topics
     )
-    return hear(group, request, CALLER, sizes.get, max_size=2)
+    return handle_heartbeat(group, request, CALLER, sizes.get, max_size=2)
 
 
 def joined(group: ShareGroup, member: str) -> ShareGroup:
@@ -46,7 +46,7 @@ def joined(group: ShareGroup, member: str) -> ShareGroup:
     return heard.group
 
 
-def partitions(heard: Heard) -> tuple[int, ...] | None:
+def partitions(heard: HeartbeatResult) -> tuple[int, ...] | None:
     assignment = heard.response.assignment
     return None if assignment is None else assignment.topic_partitions[0].partitions
 
@@ -128,17 +128,17 @@ def test_a_silent_members_session_expires() -> None:
 # Share sessions
 
 KEY = SessionKey("g", "ann")
-AT = At(TOPIC_ID, 0)
+AT = TopicIdPartition(TOPIC_ID, 0)
 
 
 def test_a_share_session_is_counted_from_its_opening_to_its_end() -> None:
     sessions = Sessions(most=1)
     session = sessions.fetching(KEY, 0, "connection")
-    session.update([AT, At(TOPIC_ID, 1)], [])
+    session.update([AT, TopicIdPartition(TOPIC_ID, 1)], [])
     session.served(AT)
-    assert list(session.partitions) == [At(TOPIC_ID, 1), AT]
+    assert list(session.partitions) == [TopicIdPartition(TOPIC_ID, 1), AT]
     session.update([], [AT])
-    assert list(session.partitions) == [At(TOPIC_ID, 1)]
+    assert list(session.partitions) == [TopicIdPartition(TOPIC_ID, 1)]
     assert sessions.fetching(KEY, 1, "connection") is session
     assert sessions.acknowledging(KEY, 2) is session
     with pytest.raises(InvalidShareSessionEpoch):

@@ -15,7 +15,7 @@ from ottla.broker.inherited import Inherited
 from ottla.broker.settings import Settings
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.replication.config import ReplicationConfig
-from ottla.dmqp.cluster_door import ClusterDoor
+from ottla.dmqp.cluster_server import ClusterDmqpServer
 from ottla.dmqp.config import DmqpConfig
 from ottla.net.config import NetConfig
 from ottla.storage.folder import folder_lock
@@ -124,7 +124,7 @@ class SimNode:
         self.folder = world.root / f"node-{node_id}"
         self.folder.mkdir()
         self.broker: Broker | None = None
-        self.queues: ClusterDoor | None = None
+        self.queues: ClusterDmqpServer | None = None
         self.is_up = False
         """It has joined the cluster, and neither left nor died since."""
         self.is_starting = False
@@ -166,7 +166,7 @@ class SimNode:
             self.broker = broker
             await broker.start()
             if world.has_queues:
-                self.queues = broker.shard_server = ClusterDoor(broker, DmqpConfig(host=self.host))
+                self.queues = broker.shard_server = ClusterDmqpServer(broker, DmqpConfig(host=self.host))
                 await self.queues.start()
         except Exception as failed:  # noqa: BLE001 - told as what it is
             self.problem = f"{type(failed).__name__}: {failed}"
@@ -192,7 +192,7 @@ class SimNode:
             self.crash()
 
     @staticmethod
-    async def _stop(broker: Broker, queues: ClusterDoor | None) -> None:
+    async def _stop(broker: Broker, queues: ClusterDmqpServer | None) -> None:
         if queues is not None:
             await queues.stop()
         await broker.stop()

@@ -116,16 +116,16 @@ def _generous() -> None:
 
 def _sloppy() -> None:
     """Compaction drops every tenth batch that has the last value of a key."""
-    from ottla.storage.rewrites.compaction import Sifting
+    from ottla.storage.rewrites.compaction import BatchFilter
 
-    sift = Sifting.sift
+    sift = BatchFilter.sift
     kept = itertools.count(1)
 
     def nearly_all(sifting: Any, batch: Any) -> Any:
         remaining = sift(sifting, batch)
         return None if remaining is not None and next(kept) % 10 == 0 else remaining
 
-    Sifting.sift = nearly_all  # type: ignore[method-assign]
+    BatchFilter.sift = nearly_all  # type: ignore[method-assign]
 
 
 def _absent() -> None:

@@ -38,15 +38,15 @@ def places(tree: Tree) -> Iterator[Place]:
         for index in tree.children(folder) or ():
             node = tree.get(f"{folder}/{index}")
             if node is not None:
-                told = from_json(node.data)
+                fields = from_json(node.data)
                 yield Place(
                     topic,
                     int(index),
-                    tuple(told["replicas"]),
-                    told["leader"],
-                    told["leader_epoch"],
-                    tuple(told["isr"]),
-                    bool(told.get("adding") or told.get("removing")),
+                    tuple(fields["replicas"]),
+                    fields["leader"],
+                    fields["leader_epoch"],
+                    tuple(fields["isr"]),
+                    bool(fields.get("adding") or fields.get("removing")),
                 )
 
 
@@ -99,9 +99,9 @@ class LeaderWatch:
         for operation in operations:
             data = getattr(operation, "data", b"")
             if operation.path.startswith(PARTITIONS + "/") and operation.path.count("/") == _PARTITION_DEPTH and data:
-                told = from_json(data)
-                key = operation.path, told["leader_epoch"]
-                if told["leader"] != NO_NODE and self._leaders.setdefault(key, told["leader"]) != told["leader"]:
-                    self.found.append(f"two leaders: {self._leaders[key]} and {told['leader']} of {key}")
-                if not told["isr"]:
+                fields = from_json(data)
+                key = operation.path, fields["leader_epoch"]
+                if fields["leader"] != NO_NODE and self._leaders.setdefault(key, fields["leader"]) != fields["leader"]:
+                    self.found.append(f"two leaders: {self._leaders[key]} and {fields['leader']} of {key}")
+                if not fields["isr"]:
                     self.found.append(f"nobody in sync: {key}")

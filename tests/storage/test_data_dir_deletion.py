@@ -7,12 +7,14 @@ import os
 import pytest
 from tests.faults.failing import failing
 
-from ottla.core.errors import UnknownTopicOrPartition
-from ottla.core.ids import TopicPartition
+from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
+from ottla.core.ids import TopicId, TopicPartition
 from ottla.storage.files import remove_deleted
 
-from .data_dirs import ORDERS, Dirs, append, contents
-from .making import open_in
+from .data_dirs import CONFIG, ORDERS, SOME_ID, Dirs, append, contents
+from .making import batch, open_in, read_all, values
+
+OTHER_ID = TopicId.random()
 
 # Deleting
 
@@ -114,3 +116,47 @@ def test_a_re_created_partition_has_no_old_state(dirs: Dirs, is_deleted_in_a_cra
 
     assert contents(folder) == [b"new"]
     assert folder.logs[ORDERS].start_offset == 0
+
+
+def test_a_partition_is_re_created_once_the_folder_of_the_deleted_one_can_be_renamed(dirs: Dirs) -> None:
+    folder = dirs.open()
+    folder.open_partition(ORDERS, CONFIG, SOME_ID).append(batch(b"old"))
+    with failing("rename", "/orders-0", times=2):
+        assert folder.delete_partitions([ORDERS]) == []
+        with pytest.raises(StorageError, match="moving orders-0 away"):
+            folder.open_partition(ORDERS, CONFIG, OTHER_ID)
+
+    log = folder.open_partition(ORDERS, CONFIG, OTHER_ID)
+
+    assert values(read_all(log)) == []
+    assert folder.retry_deletions() == folder.deleted_folders() != []
+    assert folder.logs == {ORDERS: log}
+
+
+def test_a_deletion_that_failed_is_retried(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, b"1")
+    with failing("rename", "/orders-0"):
+        assert folder.delete_partitions([ORDERS]) == []
+
+    assert folder.retry_deletions() == folder.deleted_folders() != []
+    assert folder.retry_deletions() == []
+    assert list(folder.partitions()) == []
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_the_folder_of_another_topic_is_set_aside_only_if_the_catalog_is_shared(
+    dirs: Dirs,
+    is_shared: bool,  # noqa: FBT001
+) -> None:
+    with dirs.open() as folder:
+        folder.open_partition(ORDERS, CONFIG, SOME_ID).append(batch(b"old"))
+    folder = dirs.open()
+    folder.sets_strays_aside = is_shared
+
+    if is_shared:
+        assert values(read_all(folder.open_partition(ORDERS, CONFIG, OTHER_ID))) == []
+        assert [path.name.partition(".")[0] for path in dirs.path.glob("*-stray")] == ["orders-0"]
+    else:
+        with pytest.raises(DataDirError, match="belongs to a topic with id"):
+            folder.open_partition(ORDERS, CONFIG, OTHER_ID)

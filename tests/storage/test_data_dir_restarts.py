@@ -59,6 +59,24 @@ def test_the_log_start_survives_a_crash_once_it_is_checkpointed(dirs: Dirs) -> N
     assert contents(dirs.open()) == [b"3"]
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_new_partition_does_not_inherit_the_compacted_offset_of_a_deleted_one(dirs: Dirs, *, is_killed: bool) -> None:
+    """A tombstone in the compacted part is removed without a search for the records that it deletes."""
+    folder = dirs.open()
+    append(folder, b"1", b"2")
+    folder.checkpoints.note_compacted(ORDERS, 2)
+    folder.set_stray_aside(ORDERS)
+    folder.checkpoints.write()
+    if is_killed:
+        dirs.kill()
+        folder = dirs.open()
+    append(folder, b"1", b"2")
+    folder.logs[ORDERS].flush()
+    dirs.kill()
+
+    assert dirs.open().checkpoints.compacted_until(ORDERS) == 0
+
+
 def cut_unsynced(dirs: Dirs, size: int) -> None:
     """Simulate a power cut: keep only synced bytes."""
     dirs.kill()

@@ -41,6 +41,9 @@ class Administration(Protocol):
 
     async def delete_topic(self, state: TopicState) -> None: ...
 
+    async def catch_up(self, topic: str) -> None:
+        """Make sure that this broker knows all earlier changes of this topic, at whichever broker they were made."""
+
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Change the configs of one broker, or of all brokers."""
 
@@ -76,6 +79,9 @@ class LocalAdministration:
 
     async def delete_topic(self, state: TopicState) -> None:
         self._broker.delete_topic(state)
+
+    async def catch_up(self, topic: str) -> None:
+        """This broker makes all changes."""
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         self._broker.change_configs(resource, edit)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.transactions import TransactionCoordinator
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
-    from ottla.broker.interfaces.protocol_servers import ShardServer
-    from ottla.broker.membership import ProducerIdsInReserve
+    from ottla.broker.interfaces.protocol_servers import ShardServer, TableWriter
+    from ottla.broker.membership import ReservedProducerIds
     from ottla.broker.opening import Opened
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.context import Client
@@ -101,6 +101,8 @@ class Broker:
         self.shard_server: ShardServer | None = None
         self.http_address: Address | None = None
         """Set by the HTTP and DMQP servers, if they run."""
+        self.table_writer: TableWriter | None = None
+        """Set by `ottla serve` once a topic has ottla.table.enable."""
         self.security.start()
         if self.cluster is not None:
             self.replicate(self.cluster)
@@ -132,12 +134,12 @@ class Broker:
 
         self.replication = Replication(self, cluster, self.settings.replication)
 
-    def _producer_ids(self) -> ProducerIds | ProducerIdsInReserve:
+    def _producer_ids(self) -> ProducerIds | ReservedProducerIds:
         if self.cluster is None:
             return ProducerIds(self.catalog)
-        from ottla.broker.membership import ProducerIdsInReserve
+        from ottla.broker.membership import ReservedProducerIds
 
-        return ProducerIdsInReserve(self.cluster, self.catalog)
+        return ReservedProducerIds(self.cluster, self.catalog)
 
     def _open_sealer(self) -> Sealer | None:
         from ottla.broker.upkeep.key_rotation import open_sealer
@@ -212,6 +214,12 @@ class Broker:
     @property
     def address(self) -> Address:
         return self.listener.address
+
+    @property
+    def lake_folder(self) -> Path:
+        """Where topics' tables are by default; workers share one."""
+        folder = self.config.data_dir
+        return (folder if self.inherited is None else folder.parent) / "lake"
 
     @property
     def keys(self) -> KeyRing | None:

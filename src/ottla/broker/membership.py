@@ -90,7 +90,7 @@ async def join(broker: Broker, cluster: JoinedCluster) -> None:
     await cluster.start(listeners, free_bytes, _losses(broker, cluster))
     if broker.replication is not None:
         broker.replication.registered()
-    if isinstance(broker.producer_ids, ProducerIdsInReserve):
+    if isinstance(broker.producer_ids, ReservedProducerIds):
         broker.producer_ids.fetch_soon()
 
 
@@ -168,7 +168,7 @@ class CatalogFollower:
         self._broker.security.changed(change)
 
 
-class SoonCreated:
+class PendingTopicCreations:
     """Topics that are being created on request; the next request finds them."""
 
     def __init__(self, broker: Broker) -> None:
@@ -190,7 +190,7 @@ class SoonCreated:
             _logger.warning("could not create topic %s: %s", wanted.name, refused)
 
 
-class ProducerIdsInReserve:
+class ReservedProducerIds:
     """Producer ids, fetched in advance, so that no request waits for ZooKeeper."""
 
     def __init__(self, cluster: JoinedCluster, catalog: Catalog) -> None:
@@ -255,6 +255,9 @@ class ClusterAdministration:
 
     async def delete_topic(self, state: TopicState) -> None:
         await self._cluster.work(lambda: self._catalog.delete_topic(state.entry.id))
+
+    async def catch_up(self, topic: str) -> None:
+        await self._cluster.work(lambda: self._catalog.refresh_topic(topic))
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         await self._cluster.work(lambda: self._catalog.change_configs(resource, edit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.administration import LocalAdministration
-from ottla.broker.topology import Alone
+from ottla.broker.topology import StandaloneTopology
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.folder.data_dir import DataDir
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.administration import Administration
     from ottla.broker.broker import Broker
-    from ottla.broker.membership import CatalogFollower, SoonCreated
+    from ottla.broker.membership import CatalogFollower, PendingTopicCreations
     from ottla.broker.startup_wait import StartupWait
     from ottla.broker.topology import Topology
     from ottla.cluster.node import JoinedCluster
@@ -31,7 +31,7 @@ class Opened(NamedTuple):
     # Only in a cluster:
     cluster: JoinedCluster | None = None
     startup_wait: StartupWait | None = None
-    soon: SoonCreated | None = None
+    soon: PendingTopicCreations | None = None
     following: CatalogFollower | None = None
 
 
@@ -43,14 +43,14 @@ def open_alone(broker: Broker, sealer: Sealer | None, undoing: ExitStack) -> Ope
     catalog = SqliteCatalog.open(folder, sealer, must_be_sealed=data_dir.has_sealed_catalog)
     undoing.callback(catalog.close)
     data_dir.note_sealed_catalog()
-    return Opened(catalog, is_new_catalog, data_dir, Alone(broker), LocalAdministration(broker))
+    return Opened(catalog, is_new_catalog, data_dir, StandaloneTopology(broker), LocalAdministration(broker))
 
 
 def open_member(broker: Broker, sealer: Sealer | None, undoing: ExitStack) -> Opened:
     """Open the shared catalog of a cluster. Its topics are never adopted from a data folder."""
-    from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
+    from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, PendingTopicCreations
     from ottla.broker.startup_wait import StartupWait
-    from ottla.broker.topology import Together
+    from ottla.broker.topology import ClusterTopology
 
     inherited, config = broker.inherited, broker.config
     membership = Membership(broker.settings, None if inherited is None else inherited.catalog)
@@ -65,10 +65,10 @@ def open_member(broker: Broker, sealer: Sealer | None, undoing: ExitStack) -> Op
         catalog,
         is_new_catalog=False,
         data_dir=data_dir,
-        topology=Together(broker, cluster),
+        topology=ClusterTopology(broker, cluster),
         administration=ClusterAdministration(broker, cluster, catalog),
         cluster=cluster,
         startup_wait=StartupWait(cluster, 1 if inherited is None else inherited.nodes),
-        soon=SoonCreated(broker),
+        soon=PendingTopicCreations(broker),
         following=CatalogFollower(broker, catalog),
     )

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from ottla.broker.roles import Role
     from ottla.core.ids import TopicPartition
     from ottla.records.control import EndMarker
+    from ottla.storage.appended import Appended
     from ottla.storage.leader_epochs import LeaderEpochs
-    from ottla.storage.partition_log import Appended, PartitionLog
+    from ottla.storage.partition_log import PartitionLog
 
 _READ_COMMITTED: Final = 1
 _COORDINATOR_TIMEOUT_S: Final = 5.0
@@ -92,6 +93,13 @@ class Partition:
             if self._facts is not None:
                 return self._facts
         return LogFacts(self.log.start_offset, self.high_watermark, self.log.size)
+
+    @property
+    def known_size(self) -> int | None:
+        """The size of the log if it is open, or was looked at; nothing is read for it."""
+        if self._log is not None:
+            return self._log.size
+        return None if self._facts is None else self._facts.size
 
     def open(self) -> None:
         """Open the log ahead of its first use."""

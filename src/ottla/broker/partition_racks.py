@@ -41,9 +41,9 @@ class PartitionRacks:
 
     def _learn(self, view: ClusterView) -> bool:
         """Update the rack of a node. Returns whether it changed."""
-        told = {node: broker.rack for node, broker in view.brokers.items() if broker.rack is not None}
-        untold = {node for node, broker in view.brokers.items() if broker.rack is None}
-        known = {node: rack for node, rack in self._rack_of.items() if node not in untold} | told
+        registered = {node: broker.rack for node, broker in view.brokers.items() if broker.rack is not None}
+        unregistered = {node for node, broker in view.brokers.items() if broker.rack is None}
+        known = {node: rack for node, rack in self._rack_of.items() if node not in unregistered} | registered
         is_changed = known != self._rack_of
         self._rack_of = known
         return is_changed

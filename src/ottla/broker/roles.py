@@ -134,7 +134,7 @@ class Role(ABC):
 
     # Followers
 
-    def check_follower(self, offset: int) -> None:
+    def check_follower(self, follower: int, offset: int, broker_epoch: int) -> None:
         """Whether a follower may fetch from `offset` here."""
 
     def record_fetch(self, follower: int, offset: int, start_offset: int, broker_epoch: int) -> None:

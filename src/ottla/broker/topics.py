@@ -67,6 +67,8 @@ class Topics:
         self.by_id: dict[bytes, TopicState] = {}
         self.attach: Callable[[TopicState, Partition], None] | None = None
         """In a cluster: called for each new partition, before it is used."""
+        self.has_table: Callable[[], None] | None = None
+        """Called when a topic with ottla.table.enable was created or changed."""
         self.version = 0
         """Incremented with every change, so that caches of topics know when to update."""
 
@@ -75,6 +77,7 @@ class Topics:
 
         Topics of a shared catalog may have been deleted and re-created while this node was offline.
         """
+        self._data_dir.sets_strays_aside = is_shared
         if is_new_catalog:
             self._adopt_folders()
         for entry in self._catalog.view.topics.values():
@@ -173,7 +176,6 @@ class Topics:
         self.version += 1
         for partition in state.partitions:
             partition.waits.end()
-        # If a folder cannot be renamed, the topic is deleted nevertheless; the next start renames the folder.
         return self._data_dir.delete_partitions(partition.at for partition in state.partitions)
 
     def reconfigure(self) -> None:
@@ -197,12 +199,17 @@ class Topics:
             if self.attach is not None:
                 self.attach(state, partition)
         self.version += 1
+        if config.has_table and self.has_table is not None:
+            self.has_table()
         return state
 
     def _partition(self, state: TopicState, index: int) -> Partition:
         at = TopicPartition(state.name, index)
 
         def open_log() -> PartitionLog:
+            if self.by_name.get(state.name) is not state:
+                # Its folder is gone, or belongs to another topic with this name.
+                raise UnknownTopicOrPartition(f"the topic of {at} was deleted")
             try:
                 return self._data_dir.open_partition(at, state.config.log, state.entry.id)
             except DataDirError as unusable:

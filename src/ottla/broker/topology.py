@@ -19,7 +19,7 @@ _NO_LEADER: Final = -1
 ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
 
 
-class Seen(NamedTuple):
+class BrokerEndpoint(NamedTuple):
     """A broker and its advertised address."""
 
     id: int
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
     rack: str | None = None
 
 
-class Placed(NamedTuple):
+class PartitionPlacement(NamedTuple):
     """A partition and its replicas."""
 
     error_code: ErrorCode
@@ -51,15 +51,15 @@ class Topology(Protocol):
     def node_ids(self) -> Collection[int]:
         """The live brokers."""
 
-    def brokers(self, client: Client) -> Sequence[Seen]: ...
+    def brokers(self, client: Client) -> Sequence[BrokerEndpoint]: ...
 
-    def placed(self, state: TopicState, partition: int) -> Placed: ...
+    def placed(self, state: TopicState, partition: int) -> PartitionPlacement: ...
 
-    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:
+    def coordinator_of(self, topic: str, name: str, client: Client) -> BrokerEndpoint | None:
         """The coordinator of a group or a transactional id by this internal topic; None if there is none."""
 
 
-class Alone:
+class StandaloneTopology:
     """A single broker with all partitions."""
 
     def __init__(self, broker: Broker) -> None:
@@ -67,21 +67,23 @@ class Alone:
         self.controller_id = broker.config.node_id
         self.node_ids = (broker.config.node_id,)
 
-    def brokers(self, client: Client) -> Sequence[Seen]:
+    def brokers(self, client: Client) -> Sequence[BrokerEndpoint]:
         return (self._me(client),)
 
-    def _me(self, client: Client) -> Seen:
-        return Seen(self._broker.config.node_id, *self._broker.advertised_to(client))
+    def _me(self, client: Client) -> BrokerEndpoint:
+        return BrokerEndpoint(self._broker.config.node_id, *self._broker.advertised_to(client))
 
-    def placed(self, state: TopicState, partition: int) -> Placed:
+    def placed(self, state: TopicState, partition: int) -> PartitionPlacement:
         nodes = self.node_ids
-        return Placed(ErrorCode.NONE, self.controller_id, state.partitions[partition].leader_epoch, nodes, nodes)
+        return PartitionPlacement(
+            ErrorCode.NONE, self.controller_id, state.partitions[partition].leader_epoch, nodes, nodes
+        )
 
-    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:  # noqa: ARG002 - all is here
+    def coordinator_of(self, topic: str, name: str, client: Client) -> BrokerEndpoint | None:  # noqa: ARG002 - all is here
         return self._me(client)
 
 
-class Together:
+class ClusterTopology:
     """A broker of a cluster, which knows the others from the cluster's view."""
 
     def __init__(self, broker: Broker, cluster: Cluster) -> None:
@@ -101,17 +103,17 @@ class Together:
         replication = self._broker.replication
         return node in self._cluster.view.brokers and (replication is None or not replication.is_refused_by(node))
 
-    def brokers(self, client: Client) -> Sequence[Seen]:
+    def brokers(self, client: Client) -> Sequence[BrokerEndpoint]:
         return [_seen(each, client) for each in self._cluster.view.brokers.values()]
 
-    def placed(self, state: TopicState, partition: int) -> Placed:
+    def placed(self, state: TopicState, partition: int) -> PartitionPlacement:
         view = self._cluster.view
         known = view.partition(state.entry.id, partition)
         if known is None:
             # Just created: the controller has not assigned it yet.
-            return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NO_LEADER, 0, (), ())
+            return PartitionPlacement(ErrorCode.LEADER_NOT_AVAILABLE, _NO_LEADER, 0, (), ())
         is_led = self._leads(known.leader)
-        return Placed(
+        return PartitionPlacement(
             ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
             known.leader if is_led else _NO_LEADER,
             known.leader_epoch,
@@ -123,7 +125,7 @@ class Together:
             known.eligible,
         )
 
-    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:
+    def coordinator_of(self, topic: str, name: str, client: Client) -> BrokerEndpoint | None:
         if topic not in self._broker.topics.by_name:
             self._broker.create_topic_soon(topic)
             return None
@@ -136,8 +138,8 @@ def _is_offline(view: ClusterView, node: int, key: PartitionKey) -> bool:
     return broker is None or key in broker.offline
 
 
-def _seen(broker: BrokerInfo, client: Client) -> Seen:
+def _seen(broker: BrokerInfo, client: Client) -> BrokerEndpoint:
     """A broker, at its listener with the same name: the client's credentials are valid there."""
     host, port = broker.listeners.get(client.listener, broker.address)
     # A worker on this machine is advertised with the host name that the client used.
-    return Seen(broker.id, client.local[0] if host in ANY_ADDRESS else host, port, broker.rack)
+    return BrokerEndpoint(broker.id, client.local[0] if host in ANY_ADDRESS else host, port, broker.rack)

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.output import painted, show_json, terminal_width, with_output_option
 from ottla.cli.settings import load_settings, sections, with_settings_options
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import layout
 from ottla.core.config_docs import field_docs
 from ottla.core.config_sources import printable, variable_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ottla.core.config import Setting, Settings
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def config() -> None:
     """Show settings and where their values come from."""
 

@@ -87,13 +87,13 @@ class Reach(Struct, frozen=True):
 
     def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Run this with a client of the broker."""
-        from ottla.event_loop import run  # imported lazily: it takes asyncio
+        import asyncio  # only now, as it takes long; uvloop would take longer than it saves in a few requests
 
         async def connected() -> T:
             async with self.client() as client:
                 return await work(client)
 
-        return run(connected())
+        return asyncio.run(connected())
 
     def security(self) -> Security | None:
         given = self.profile

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ottla.cli.output import show_rows, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import counted
 from ottla.core.config_sources import DEFAULT_HTTP_PORT, HTTP_VARIABLE
 from ottla.core.errors import ConfigError
@@ -40,7 +40,7 @@ def with_http_options(command: Decorated) -> Decorated:
     return address(authority(command))
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def dmqp() -> None:
     """Use topics as queues over DMQP."""
 
@@ -181,18 +181,18 @@ def _trusting(ca_file: str | None) -> ssl.SSLContext:
         raise ConfigError(f"--ca-file: {ca_file} cannot be used: {refused.strerror or refused}") from None
 
 
-def _rows(told: ShardMap) -> list[dict[str, object]]:
-    consumers = {shard: one.consumer for one in told.consumers for shard in one.shards}
+def _rows(shard_map: ShardMap) -> list[dict[str, object]]:
+    consumers = {shard: one.consumer for one in shard_map.consumers for shard in one.shards}
     return [
         {
-            "topic": told.topic,
+            "topic": shard_map.topic,
             "shard": one.shard,
             "host": one.host,
             "port": one.port,
-            "tls": told.is_tls,
+            "tls": shard_map.is_tls,
             "consumer": consumers.get(one.shard),
         }
-        for one in told.shards
+        for one in shard_map.shards
     ]
 
 

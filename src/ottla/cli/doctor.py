@@ -63,7 +63,7 @@ def doctor(assignments: Sequence[str], *, data_dir: Path | None, output: str, **
     if output == "json":
         show_json(findings)
     else:
-        for line in told(findings, terminal_width(sys.stdout)):
+        for line in report_lines(findings, terminal_width(sys.stdout)):
             click.echo(line)
     if count := sum(finding.judgement is Judgement.WRONG for finding in findings):
         raise OttlaError("1 thing is wrong" if count == 1 else f"{count} things are wrong")
@@ -84,7 +84,7 @@ async def _examine(settings: Settings, reach: Reach | None) -> list[Finding]:
     broker, net = settings.section(BrokerConfig), settings.section(NetConfig)
     return [
         *check_software(),
-        check_descriptors(net.max_connections),
+        check_descriptors(net.max_connections, broker.data_dir),
         check_disk(broker.data_dir),
         check_clock(broker.data_dir),
         *await check_kafka_port(net),
@@ -93,7 +93,7 @@ async def _examine(settings: Settings, reach: Reach | None) -> list[Finding]:
     ]
 
 
-def told(findings: Iterable[Finding], width: int | None) -> Iterable[str]:
+def report_lines(findings: Iterable[Finding], width: int | None) -> Iterable[str]:
     """Lines with judgement and subject first, followed by the fix."""
     for finding in findings:
         mark = painted(f"{finding.judgement.value:<{_INDENT}}", sys.stdout, fg=_COLOURS[finding.judgement], bold=True)

@@ -10,7 +10,7 @@ import click
 
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.security.key_files import with_key_file
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.core.errors import ApiError, OttlaError
 from ottla.core.sealing import Sealer
 from ottla.records.compression import Compression
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def log() -> None:
     """Inspect and repair the segment files of a partition."""
 

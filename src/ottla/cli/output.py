@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -66,7 +65,11 @@ def is_coloured(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 def terminal_width(stream: TextIO) -> int | None:
     """The width of the terminal; None for a file or pipe, which get untruncated output."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+    if not stream.isatty():
+        return None
+    import shutil  # only here: it imports every compression format
+
+    return shutil.get_terminal_size().columns
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from ottla.cli.arguments import ByteRate
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import printable
 from ottla.core.errors import ConfigError, OttlaError
 
@@ -32,7 +32,7 @@ _LIMITS: Final = {
 _COLUMNS: Final = ("of", *_LIMITS)
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def quota() -> None:
     """List and change client quotas.
 

@@ -24,6 +24,7 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cli.lake_config import LakeConfig
     from ottla.cluster.builtin.config import WorkersConfig
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.replication.config import ReplicationConfig
@@ -51,6 +52,7 @@ def sections() -> dict[str, type[Any]]:
         "http": HttpConfig,
         "queues": QueuesConfig,
         "schema_registry": SchemaRegistryConfig,
+        "lake": LakeConfig,
         "dmqp": DmqpConfig,
         "tracing": TracingConfig,
         "cluster": ClusterConfig,

@@ -10,7 +10,7 @@ _UNCUT: Final = 1000
 _ALIASES: Final = {"ls": "list", "rm": "delete"}
 
 
-class Verbs(click.Group):
+class CommandGroup(click.Group):
     """A group whose help has a whole sentence per command, and with `ls` for list and `rm` for delete."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -13,9 +13,9 @@ from ottla.cli.connecting import with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.offsets.bounds import partitions_of
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import printable
-from ottla.client.admin.asking import raise_if_error
+from ottla.client.admin.requests import raise_if_error
 from ottla.client.admin.transactions import OpenTransaction
 from ottla.core.errors import ConfigError, OttlaError
 
@@ -38,7 +38,7 @@ _DESCRIBED: Final = (*_LISTED, "epoch", "timeout_ms", "running_s", "partitions")
 _PRODUCERS: Final = ("topic", "partition", "producer_id", "epoch", "coordinator_epoch", "idle_s", "transaction_start")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def transaction() -> None:
     """Inspect transactions and abort hanging ones."""
 

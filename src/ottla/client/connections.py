@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ottla.client.backoff import Backoff
 from ottla.client.errors import BrokerUnavailable, ClientClosed, ConnectionLost
-from ottla.client.opening import Manner, open_connection
+from ottla.client.opening import ConnectionSettings, open_connection
 from ottla.wire.frame import SCRATCH_BYTES
 
 if TYPE_CHECKING:
@@ -37,9 +37,11 @@ class Connections:
         self._failures: dict[Address, tuple[int, float]] = {}  # consecutive failures, and the earliest next attempt
         self._is_closed = False
         tls = None if config.security is None else config.security.tls_context()
-        self._manner = Manner(config, tls, bytearray(config.deserializer_chunk_bytes))
+        self._settings = ConnectionSettings(config, tls, bytearray(config.deserializer_chunk_bytes))
         # Fetch responses are large; reading a few kilobytes per system call would dominate the cost.
-        self._manner_to_fetch = Manner(config, tls, bytearray(max(SCRATCH_BYTES, config.deserializer_chunk_bytes)))
+        self._fetch_settings = ConnectionSettings(
+            config, tls, bytearray(max(SCRATCH_BYTES, config.deserializer_chunk_bytes))
+        )
 
     def existing(self, address: Address, purpose: Purpose, owner: object = None) -> Connection | None:
         connection = self._open.get((address, purpose, owner))
@@ -95,9 +97,9 @@ class Connections:
         failures, not_before = self._failures.get(address, (0, 0.0))
         if (pause_s := not_before - loop.time()) > 0:
             await asyncio.sleep(pause_s)
-        manner = self._manner_to_fetch if purpose is Purpose.FETCH else self._manner
+        settings = self._fetch_settings if purpose is Purpose.FETCH else self._settings
         try:
-            connection = await open_connection(address, manner)
+            connection = await open_connection(address, settings)
         except BrokerUnavailable:
             failures += 1
             self._failures[address] = failures, loop.time() + self._backoff.delay_s(failures)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import broker_error
-from ottla.client.patience import Patience
+from ottla.client.retries import RetryBudget
 from ottla.client.view import BrokerAddress
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -26,7 +26,7 @@ class Coordinators:
         known = self._known.get((key, kind))
         if known is not None and known in self._router.view.brokers:
             return known
-        found = await self._find_with_patience(key, kind)
+        found = await self._find_with_retries(key, kind)
         view = self._router.view
         broker = BrokerAddress(found.node_id, found.host, found.port)
         listed = view.brokers.get(found.node_id)
@@ -38,15 +38,15 @@ class Coordinators:
     def forget(self, key: str, kind: int) -> None:
         self._known.pop((key, kind), None)
 
-    async def _find_with_patience(self, key: str, kind: int) -> Coordinator:
+    async def _find_with_retries(self, key: str, kind: int) -> Coordinator:
         """Look up a coordinator. A starting broker may not know it yet, so errors are retried until the timeout."""
-        patience = Patience(self._router)
+        retries = RetryBudget(self._router)
         while True:
             found = _only(key, await self._router.ask(_request(key, kind), purpose=Purpose.ASK))
             if found.error_code == ErrorCode.NONE:
                 return found
             failed = broker_error(found.error_code, f"no coordinator for {_KINDS[kind]} {key!r}", found.error_message)
-            if not failed.is_retriable or await patience.is_over():
+            if not failed.is_retriable or await retries.is_over():
                 raise failed
 
 

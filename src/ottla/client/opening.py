@@ -35,7 +35,7 @@ _OLDEST_GREETING: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ConnectionSettings:
     """Connection settings of a client."""
 
     config: ClientConfig
@@ -44,9 +44,9 @@ class Manner:
     """The receive buffer; empty between two reads, so connections of a loop can share it."""
 
 
-async def open_connection(address: Address, manner: Manner) -> Connection:
+async def open_connection(address: Address, settings: ConnectionSettings) -> Connection:
     """A connection to the first working address of the host; the timeout is shared among them."""
-    config = manner.config
+    config = settings.config
     loop = asyncio.get_running_loop()
     deadline = loop.time() + config.connect_timeout_ms / 1000
     found = await _resolve(address, config.connect_timeout_ms)
@@ -54,7 +54,7 @@ async def open_connection(address: Address, manner: Manner) -> Connection:
     for position, each in enumerate(found):
         share_s = max(0.0, deadline - loop.time()) / (len(found) - position)
         try:
-            return await _open_one(address, each, manner, share_s)
+            return await _open_one(address, each, settings, share_s)
         except BrokerUnavailable as failed:
             failures.append(failed)
     if len(failures) == 1:
@@ -86,14 +86,14 @@ def _is_ip(host: str) -> bool:
     return True
 
 
-async def _open_one(address: Address, resolved: Address, manner: Manner, timeout_s: float) -> Connection:
+async def _open_one(address: Address, resolved: Address, settings: ConnectionSettings, timeout_s: float) -> Connection:
     connection: Connection | None = None
     try:
         async with asyncio.timeout(timeout_s):
-            connection = await _connect(address, resolved, manner)
+            connection = await _connect(address, resolved, settings)
             await _greet(connection)
-            if manner.config.security is not None and manner.config.security.mechanism is not None:
-                await log_in(connection, manner.config.security)
+            if settings.config.security is not None and settings.config.security.mechanism is not None:
+                await log_in(connection, settings.config.security)
             return connection
     except TimeoutError:
         within = f"within {timeout_s * 1000:.0f} ms"
@@ -108,15 +108,15 @@ async def _open_one(address: Address, resolved: Address, manner: Manner, timeout
         raise
 
 
-async def _connect(address: Address, resolved: Address, manner: Manner) -> Connection:
+async def _connect(address: Address, resolved: Address, settings: ConnectionSettings) -> Connection:
     loop = asyncio.get_running_loop()
     try:
         _, connection = await loop.create_connection(
-            lambda: Connection(address, manner.config, manner.scratch),
+            lambda: Connection(address, settings.config, settings.scratch),
             resolved.host,
             resolved.port,
-            ssl=manner.tls,
-            server_hostname=address.host if manner.tls is not None else None,
+            ssl=settings.tls,
+            server_hostname=address.host if settings.tls is not None else None,
         )
     except ssl.SSLCertVerificationError as distrusted:
         raise AuthenticationFailed(

@@ -59,7 +59,7 @@ class Router:
         self._bootstrap = bootstrap
         self._connections = Connections(config)
         self._coordinators = Coordinators(self)
-        self._refresher = Refresher(self._fetch_with_patience)
+        self._refresher = Refresher(self._fetch_with_retries)
         self._watched: set[str] = set()
         self._watches_all = False
         self._listeners: list[Callable[[], None]] = []
@@ -202,7 +202,7 @@ class Router:
         connection = self._connections.existing(address, purpose)
         return connection is not None and connection.waiting_count == 0
 
-    async def _fetch_with_patience(self, topics: set[str] | None) -> None:
+    async def _fetch_with_retries(self, topics: set[str] | None) -> None:
         rounds = 0
         while True:
             try:
@@ -254,12 +254,12 @@ class Router:
             if found is not None and error is ErrorCode.NONE and found.has_leader:
                 return found
             attempts += 1
-            if error not in _MAY_COME_TO_BE or loop.time() - began >= self._patience_s(error):
+            if error not in _MAY_COME_TO_BE or loop.time() - began >= self._timeout_s(error):
                 code = error if error is not ErrorCode.NONE else ErrorCode.LEADER_NOT_AVAILABLE
                 raise broker_error(code, f"topic {name!r}")
             await asyncio.sleep(min(self.config.leader_election_retry_ms / 1000, self.backoff.delay_s(attempts)))
 
-    def _patience_s(self, error: ErrorCode) -> float:
+    def _timeout_s(self, error: ErrorCode) -> float:
         one_pause_s = self.config.leader_election_retry_ms / 1000
         if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return one_pause_s  # brokers learn of a new topic quickly; do not wait forever

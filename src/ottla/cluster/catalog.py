@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import structs
 
-from ottla.cluster.catalog_nodes import Layout, data_of, path_of, read_entry, read_layout
+from ottla.cluster.catalog_nodes import Layout, data_of, path_of, read_entry, read_layout, topic_path
 from ottla.cluster.nodes import (
     CATALOG_FOLDERS,
     CLUSTER,
@@ -107,6 +107,13 @@ class SharedCatalog:
 
         self._change(decide, layout)
         return topic
+
+    def refresh_topic(self, name: str) -> None:
+        """Wait until the view of this topic is at least as new as this call."""
+        try:
+            self._mirror.refresh([topic_path(name)], self._store.timeout_s)
+        except Disconnected as lost:
+            raise StorageError(f"could not read the catalog: {lost}") from lost
 
     def grow_topic(self, topic_id: TopicId, partitions: int, assignments: Sequence[Sequence[int]] = ()) -> Topic:
         """Add partitions, optionally with manually chosen replicas."""

@@ -99,23 +99,25 @@ def data_of(entry: Entry, layout: Layout | None = None) -> bytes:
 
 def read_entry(path: str, data: bytes) -> Entry:
     folder = path.split("/", 2)[1]
-    told = from_json(data)
+    fields = from_json(data)
     match f"/{folder}":
         case "/topics":
-            return Topic(told["name"], TopicId.parse(told["id"]), told["partitions"], told["configs"], told["internal"])
+            return Topic(
+                fields["name"], TopicId.parse(fields["id"]), fields["partitions"], fields["configs"], fields["internal"]
+            )
         case "/credentials":
-            return _read_credential(told)
+            return _read_credential(fields)
         case "/tokens":
-            token_id, owner, requester, renewers, *times = told
+            token_id, owner, requester, renewers, *times = fields
             return DelegationToken(token_id, owner, requester, tuple(renewers), *times)
         case "/acls":
-            return _read_acl(told)
+            return _read_acl(fields)
         case "/quotas":
-            parts, limits = told
+            parts, limits = fields
             named = {QuotaEntityType(kind): each for kind, each in parts}
             return Quota(QuotaEntity.of(named), {key: float(limit) for key, limit in limits.items()})
         case "/configs":
-            scope, resource, configs = told
+            scope, resource, configs = fields
             return ResourceConfigs(ConfigResource(ConfigScope(scope), resource), configs)
         case _:
             raise ValueError(f"{path} is not a catalog entry")
@@ -136,21 +138,21 @@ def _topic_data(topic: Topic, layout: Layout) -> bytes:
 
 
 def read_layout(data: bytes) -> Layout:
-    told = from_json(data)
-    return Layout(told["factor"], {index: tuple(nodes) for index, nodes in told["assignments"]})
+    fields = from_json(data)
+    return Layout(fields["factor"], {index: tuple(nodes) for index, nodes in fields["assignments"]})
 
 
 def read_wanted(data: bytes) -> WantedTopic:
-    told, layout = from_json(data), read_layout(data)
-    unclean = told["configs"].get(UNCLEAN_ELECTION)
+    fields, layout = from_json(data), read_layout(data)
+    unclean = fields["configs"].get(UNCLEAN_ELECTION)
     return WantedTopic(
-        TopicId.parse(told["id"]),
-        told["name"],
-        told["partitions"],
+        TopicId.parse(fields["id"]),
+        fields["name"],
+        fields["partitions"],
         layout.factor,
         layout.assignments,
         None if unclean is None else unclean == "true",
-        _whole_number(told["configs"].get(MIN_ISR), 1),
+        _whole_number(fields["configs"].get(MIN_ISR), 1),
     )
 
 
@@ -169,8 +171,8 @@ def is_draining(data: bytes) -> bool:
     return bool(from_json(data)[2].get(DRAINING) == "true")
 
 
-def _read_credential(told: list[Any]) -> ScramCredential:
-    user, mechanism, salt, iterations, stored_key, server_key, *expiry = told
+def _read_credential(fields: list[Any]) -> ScramCredential:
+    user, mechanism, salt, iterations, stored_key, server_key, *expiry = fields
     return ScramCredential(
         user,
         ScramMechanism(mechanism),
@@ -194,8 +196,8 @@ def _acl(acl: Acl) -> list[object]:
     ]
 
 
-def _read_acl(told: list[Any]) -> Acl:
-    resource_type, resource_name, pattern_type, principal, host, operation, permission = told
+def _read_acl(fields: list[Any]) -> Acl:
+    resource_type, resource_name, pattern_type, principal, host, operation, permission = fields
     return Acl(
         ResourceType(resource_type),
         resource_name,

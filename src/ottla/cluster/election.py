@@ -207,7 +207,7 @@ def _may_have_its_records(state: PartitionState, node: int, brokers: Brokers) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Returning:
+class StartingReplica:
     """The replica's condition when its broker starts."""
 
     folder: str
@@ -217,7 +217,7 @@ class Returning:
     """Whether acknowledged but unsynced records may be lost."""
 
 
-def returned(state: PartitionState, node: int, replica: Returning, brokers: Brokers) -> PartitionState:
+def returned(state: PartitionState, node: int, replica: StartingReplica, brokers: Brokers) -> PartitionState:
     """The state when `node` returns after a crash, or with another folder."""
     is_its_folder = has_its_folder(state, node, replica.folder)
     after = (given_up if replica.may_lack_records and is_its_folder else without)(state, node, brokers)

@@ -24,7 +24,7 @@ _LOOK_AGAIN_S: Final = 0.2
 _MOST_AT_ONCE: Final = 500
 
 
-def wait_for_number(store: Store, broker: BrokerInfo, patience_s: float) -> Node | None:
+def wait_for_number(store: Store, broker: BrokerInfo, timeout_s: float) -> Node | None:
     """Wait until no other node is registered with this id; return this node's old entry. Raises ConfigError on timeout.
 
     An entry of the same data folder is from before a restart: the holder of the folder's lock may replace it.
@@ -33,18 +33,18 @@ def wait_for_number(store: Store, broker: BrokerInfo, patience_s: float) -> Node
     while (known := store.read(broker_path(broker.id))) is not None:
         if known.owner == store.session_id or folder_of_broker(known.data) == broker.folder:
             return known
-        if waited_s > patience_s:
+        if waited_s > timeout_s:
             raise ConfigError(f"another node is registered with node id {broker.id}")
         threading.Event().wait(_LOOK_AGAIN_S)
         waited_s += _LOOK_AGAIN_S
     return None
 
 
-def register(store: Store, mirror: Mirror, broker: BrokerInfo, patience_s: float) -> None:
+def register(store: Store, mirror: Mirror, broker: BrokerInfo, timeout_s: float) -> None:
     """Register; raises ConfigError if another node has this id."""
     path, data = broker_path(broker.id), broker_data(broker)
     while True:
-        known = wait_for_number(store, broker, patience_s)
+        known = wait_for_number(store, broker, timeout_s)
         try:
             if known is not None and known.owner == store.session_id:
                 # From an attempt whose response was lost. Its start number may be outdated: leaders compare the number

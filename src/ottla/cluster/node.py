@@ -194,7 +194,7 @@ class JoinedCluster:
             is_empty, lacks = self._folder.is_new or state.key in losses.gone, state.key in losses.unsynced
             if not (losses.has_crashed or is_empty or lacks) and election.has_its_folder(state, node, folder):
                 return state
-            replica = election.Returning(folder, is_empty, lacks)
+            replica = election.StartingReplica(folder, is_empty, lacks)
             return election.returned(state, node, replica, self.view.brokers)
 
         while not await self._step_back(rule):
@@ -225,8 +225,8 @@ class JoinedCluster:
     async def _register(self) -> None:
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
         connected, me = self._connected, self._with_offline(self._me)
-        patience_s = connected.store.timeout_s * 2
-        await self.work(lambda: register(connected.store, connected.mirror, me, patience_s))
+        timeout_s = connected.store.timeout_s * 2
+        await self.work(lambda: register(connected.store, connected.mirror, me, timeout_s))
         self._session.registered()
 
     async def _register_again(self) -> None:

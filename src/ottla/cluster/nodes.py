@@ -60,7 +60,7 @@ def broker_path(node_id: int) -> str:
 
 
 def broker_data(broker: BrokerInfo) -> bytes:
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "listeners": {name: [address.host, address.port] for name, address in broker.listeners.items()},
         "rack": broker.rack,
         "free_bytes": broker.free_bytes,
@@ -68,23 +68,23 @@ def broker_data(broker: BrokerInfo) -> bytes:
         "registration": broker.registration,
     }
     if broker.offline:
-        told["offline"] = sorted(f"{key.topic_id}/{key.partition}" for key in broker.offline)
-    return to_json(told)
+        fields["offline"] = sorted(f"{key.topic_id}/{key.partition}" for key in broker.offline)
+    return to_json(fields)
 
 
 def read_broker(node_id: int, data: bytes, created: int, *, is_draining: bool) -> BrokerInfo:
-    told = from_json(data)
-    listeners = {name: Address(host, port) for name, (host, port) in told["listeners"].items()}
+    fields = from_json(data)
+    listeners = {name: Address(host, port) for name, (host, port) in fields["listeners"].items()}
     return BrokerInfo(
         id=node_id,
         listeners=listeners,
-        rack=told["rack"],
+        rack=fields["rack"],
         epoch=created,
-        free_bytes=told["free_bytes"],
-        folder=told["folder"],
-        registration=told.get("registration", -1),
+        free_bytes=fields["free_bytes"],
+        folder=fields["folder"],
+        registration=fields.get("registration", -1),
         is_draining=is_draining,
-        offline=frozenset(read_partition_path(f"{PARTITIONS}/{each}") for each in told.get("offline", ())),
+        offline=frozenset(read_partition_path(f"{PARTITIONS}/{each}") for each in fields.get("offline", ())),
     )
 
 
@@ -118,36 +118,36 @@ def read_partition_path(path: str) -> PartitionKey:
 
 
 def partition_data(state: PartitionState) -> bytes:
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "replicas": state.replicas,
         "leader": state.leader,
         "leader_epoch": state.leader_epoch,
         "isr": state.isr,
     }
     if state.is_reassigning:
-        told |= {"adding": state.adding, "removing": state.removing}
+        fields |= {"adding": state.adding, "removing": state.removing}
     if state.folders:
-        told["folders"] = state.folders
+        fields["folders"] = state.folders
     if state.eligible:
-        told["eligible"] = state.eligible
-    return to_json(told)
+        fields["eligible"] = state.eligible
+    return to_json(fields)
 
 
 def read_partition(key: PartitionKey, topic: str, data: bytes, version: int, min_isr: int = 1) -> PartitionState:
-    told = from_json(data)
+    fields = from_json(data)
     return PartitionState(
         topic_id=key.topic_id,
         topic=topic,
         partition=key.partition,
-        replicas=tuple(told["replicas"]),
-        leader=told["leader"],
-        leader_epoch=told["leader_epoch"],
-        isr=tuple(told["isr"]),
+        replicas=tuple(fields["replicas"]),
+        leader=fields["leader"],
+        leader_epoch=fields["leader_epoch"],
+        isr=tuple(fields["isr"]),
         version=version,
-        adding=tuple(told.get("adding", ())),
-        removing=tuple(told.get("removing", ())),
-        folders=tuple((node, folder) for node, folder in told.get("folders", ())),
-        eligible=tuple(told.get("eligible", ())),
+        adding=tuple(fields.get("adding", ())),
+        removing=tuple(fields.get("removing", ())),
+        folders=tuple((node, folder) for node, folder in fields.get("folders", ())),
+        eligible=tuple(fields.get("eligible", ())),
         min_isr=min_isr,
     )
 

@@ -179,7 +179,7 @@ class _Attempts:
     def __init__(self, client: KazooClient, session_timeout_s: float) -> None:
         self.granted_s = session_timeout_s
         self._longest_s = session_timeout_s
-        self._patience_s = session_timeout_s / _ATTEMPTS_IN_A_SESSION
+        self._timeout_s = session_timeout_s / _ATTEMPTS_IN_A_SESSION
         connection, handler = client._connection, client.handler  # noqa: SLF001
         self._connect, self._invoke = connection._connect, connection._invoke  # noqa: SLF001
         self._create_connection = handler.create_connection
@@ -191,17 +191,17 @@ class _Attempts:
             read_timeout_ms, connect_timeout_ms = self._connect(*where)
         except KazooTimeoutError:
             # A slow server gets a longer timeout in later attempts.
-            self._patience_s = min(self._patience_s * 2, self._longest_s)
+            self._timeout_s = min(self._timeout_s * 2, self._longest_s)
             raise
-        self._patience_s = self._longest_s / _ATTEMPTS_IN_A_SESSION
+        self._timeout_s = self._longest_s / _ATTEMPTS_IN_A_SESSION
         self.granted_s = read_timeout_ms * 1.5 / 1000
         return read_timeout_ms, connect_timeout_ms
 
     def create_connection(self, *args: object, timeout: float, **more: object) -> object:
-        return self._create_connection(*args, timeout=min(timeout, self._patience_s), **more)
+        return self._create_connection(*args, timeout=min(timeout, self._timeout_s), **more)
 
     def invoke(self, timeout: float, *request: object, **more: object) -> object:
-        return self._invoke(min(timeout, self._patience_s), *request, **more)
+        return self._invoke(min(timeout, self._timeout_s), *request, **more)
 
 
 def _client(config: ClusterConfig) -> KazooClient:

@@ -1,4 +1,4 @@
-"""Whether a table can follow its query, and by which changes. Rules only.
+"""Whether a table can follow its query, and by which changes. Pure rules.
 
 Columns are matched by name; their order does not matter. What a query no longer writes stays in the table, and is null
 in new rows. A type that is narrower than the table's is written as the table's.
@@ -45,7 +45,7 @@ Change: TypeAlias = AddColumn | WidenColumn
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class ColumnMismatch:
     column: str
     reason: str
     cast_to: str = ""
@@ -58,7 +58,7 @@ class Evolution:
     """The columns of the table after the changes; rows written to it must have these."""
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
-    misfits: tuple[Misfit, ...] = ()
+    misfits: tuple[ColumnMismatch, ...] = ()
     """If there are any, nothing is changed and nothing is written."""
 
     @property
@@ -105,7 +105,7 @@ class _Case:
         self._abilities = abilities
         self.changes: list[Change] = []
         self.notes: list[str] = []
-        self.misfits: list[Misfit] = []
+        self.misfits: list[ColumnMismatch] = []
 
     def merged(self, table: Type, query: Type, path: tuple[str, ...]) -> Type:
         """The type that the table will have; notes what must change for it."""
@@ -137,9 +137,9 @@ class _Case:
         place = ".".join((*path, field.name))
         twin = next((name for name in table.names if name.lower() == field.name.lower()), None)
         if twin is not None:
-            self.misfits.append(Misfit(place, f"differs from the table's column {twin} only in case"))
+            self.misfits.append(ColumnMismatch(place, f"differs from the table's column {twin} only in case"))
         elif self._policy == "strict":
-            self.misfits.append(Misfit(place, 'is not in the table, and evolution = "strict" adds no columns'))
+            self.misfits.append(ColumnMismatch(place, 'is not in the table, and evolution = "strict" adds no columns'))
         else:
             self.changes.append(AddColumn((*path, field.name), field.type))
 
@@ -152,7 +152,7 @@ class _Case:
         if reason is None:
             self.changes.append(WidenColumn(path, table, query))
             return query
-        self.misfits.append(Misfit(place, reason, shown(table)))
+        self.misfits.append(ColumnMismatch(place, reason, shown(table)))
         return table
 
     def _why_not_widened(self, table: Type, query: Type) -> str | None:
@@ -170,9 +170,13 @@ class _Case:
     def drop(self, table: TableColumns, dropped: list[str]) -> None:
         for name in dropped:
             if name in table.needed:
-                self.misfits.append(Misfit(name, "is missing in the query, and every row of the table needs it"))
+                self.misfits.append(
+                    ColumnMismatch(name, "is missing in the query, and every row of the table needs it")
+                )
             elif self._policy == "strict":
-                self.misfits.append(Misfit(name, 'is missing in the query, and evolution = "strict" allows no change'))
+                self.misfits.append(
+                    ColumnMismatch(name, 'is missing in the query, and evolution = "strict" allows no change')
+                )
         if self._policy != "strict":
             self._note_dropped([name for name in dropped if name not in table.needed])
 
@@ -187,7 +191,7 @@ class _Case:
             if twin is not None:
                 new.remove(twin)
                 reason = f"vanishes as {twin.path[0]} appears with the same type: a rename would split the column"
-                self.misfits.append(Misfit(name, reason))
+                self.misfits.append(ColumnMismatch(name, reason))
 
 
 def is_wider(narrow: Type, wide: Type) -> bool:

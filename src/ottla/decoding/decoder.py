@@ -12,7 +12,7 @@ from ottla.columns.arrow_types import arrow_schema
 from ottla.core.errors import OttlaError
 from ottla.decoding.columns import news
 from ottla.decoding.programs import JsonProgram, program
-from ottla.decoding.schemas import Settled, columns_in
+from ottla.decoding.schemas import SettledSchema, columns_in
 from ottla.registry.model import AVRO, JSON
 from ottla.schema.errors import RegistryUnavailable, SchemaError
 from ottla.schema.frames import HEADERS, SchemaId, header_indexes, split
@@ -34,7 +34,7 @@ class NewSchema(OttlaError):
     """A value was written with a newer schema that has more fields than the columns."""
 
 
-def may_be_newer(wanted: SchemaId, settled: Settled) -> bool:
+def may_be_newer(wanted: SchemaId, settled: SettledSchema) -> bool:
     return wanted.number is None or wanted.number > settled.id
 
 
@@ -51,7 +51,7 @@ class ColumnDecoder:
     pickle.
     """
 
-    def __init__(self, registry: Registry, settled: Settled, new_fields: NewFields, part: Part = "value") -> None:
+    def __init__(self, registry: Registry, settled: SettledSchema, new_fields: NewFields, part: Part = "value") -> None:
         self.registry = registry
         self.settled = settled
         self._new_fields = new_fields

@@ -85,7 +85,7 @@ class JsonDecoder:
         return pa.concat_arrays(built), pa.array(errors, pa.string())
 
 
-def _python_type(kind: Type, text: Any) -> Any:  # noqa: ANN401 - types are values here
+def _python_type(kind: Type, text: type) -> Any:  # noqa: ANN401 - types are values here
     """The type that a value is decoded to."""
     if isinstance(kind, Struct):
         names = {f"f{number}": field.name for number, field in enumerate(kind.fields)}
@@ -104,7 +104,7 @@ def _python_type(kind: Type, text: Any) -> Any:  # noqa: ANN401 - types are valu
     return text if kind == "string" else _PLAIN[kind]
 
 
-def _optional(kind: Type, text: Any) -> Any:  # noqa: ANN401
+def _optional(kind: Type, text: type) -> object:
     found = _python_type(kind, text)
     return found if found is msgspec.Raw else found | None  # the raw text may be null
 

@@ -188,21 +188,22 @@ def _repeated(field: FieldDescriptor, values: RepeatedScalarContainer | ScalarMa
     return [_protobuf_value(field, each) for each in values]
 
 
-def _protobuf_value(field: FieldDescriptor, value: Any) -> object:  # noqa: ANN401 - a scalar or a message
+def _protobuf_value(field: FieldDescriptor, value: object) -> object:
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(value)
         return str(value) if known is None else known.name
     if field.message_type is None:
         return value
+    message: Any = value  # its class is generated
     name = field.message_type.full_name
     if name == TIMESTAMP:
         import datetime as dt
 
-        return value.ToDatetime(dt.UTC)
+        return message.ToDatetime(dt.UTC)
     if name in WRAPPERS:
-        return value.value
+        return message.value
     if name in AS_JSON:
         from google.protobuf import json_format
 
-        return json_format.MessageToJson(value, indent=None)
-    return _message_row(value)
+        return json_format.MessageToJson(message, indent=None)
+    return _message_row(message)

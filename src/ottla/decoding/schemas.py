@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledSchema:
     """The schema whose columns a stream has. Written down as JSON."""
 
     id: int
@@ -32,12 +32,12 @@ class Settled:
         return json.dumps({"schema_id": self.id, "type": self.kind, "columns": as_json(self.columns)})
 
     @classmethod
-    def parse(cls, text: str) -> Settled:
+    def parse(cls, text: str) -> SettledSchema:
         given = json.loads(text)
         return cls(given["schema_id"], given["type"], columns_of(given["columns"]))
 
 
-def settle(registry: Registry, subject: str, kind: str | None = None) -> Settled:
+def settle(registry: Registry, subject: str, kind: str | None = None) -> SettledSchema:
     """The latest version of a subject, and its columns."""
     try:
         latest = registry.latest(subject)
@@ -48,7 +48,7 @@ def settle(registry: Registry, subject: str, kind: str | None = None) -> Settled
         raise ConfigError(f"{refused} (subject {subject} of the registry at {registry.url})") from None
     if kind is not None and latest.schema.type != kind:
         raise ConfigError(f"the schema of {subject} is {latest.schema.type}, not {kind}")
-    return Settled(latest.id, latest.schema.type, columns)
+    return SettledSchema(latest.id, latest.schema.type, columns)
 
 
 def columns_in(registry: Registry, schema: Schema, message: Descriptor | None = None) -> Struct:

@@ -145,11 +145,11 @@ class Client:
         return found
 
     def _links(self, name: str) -> list[ShardLink]:
-        told = self._rest.map_of(name)
-        if told.is_tls and self._tls is None:
+        shard_map = self._rest.map_of(name)
+        if shard_map.is_tls and self._tls is None:
             raise NotReached(f"the shards of {name} use TLS; pass tls= to the client")
-        tls = self._tls if told.is_tls else None
-        return [ShardLink(Address(one.host, one.port), self._timeout_s, tls) for one in told.shards]
+        tls = self._tls if shard_map.is_tls else None
+        return [ShardLink(Address(one.host, one.port), self._timeout_s, tls) for one in shard_map.shards]
 
     def _link(self, name: str, topic: _Topic, shard: int) -> ShardLink:
         """A connected shard. If it has moved, at its new address: nothing has been sent yet."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import ssl
 
     from ottla.dmqp.config import DmqpConfig
-    from ottla.dmqp.service import DoorService
+    from ottla.dmqp.service import DmqpService
     from ottla.dmqp.shard import Shard
 
 _BACKLOG: Final = 128
@@ -20,7 +20,7 @@ _DRAIN_S: Final = 2.0
 
 
 class ShardListener:
-    def __init__(self, shard: Shard, service: DoorService) -> None:
+    def __init__(self, shard: Shard, service: DmqpService) -> None:
         self.shard = shard
         self.port = 0
         self._service = service
@@ -54,6 +54,7 @@ class ShardListener:
         if self._server is None:
             return
         self._server.close()
+        self.shard.is_closed = True
         try:
             async with asyncio.timeout(_DRAIN_S):
                 while left := self._service.drain(self.shard):

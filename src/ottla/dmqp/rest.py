@@ -95,15 +95,15 @@ class Rest:
 
     def _ask(self, method: str, path: str, body: object, answer: type[T]) -> T:
         content = b"" if body is None else msgspec.json.encode(body)
-        status, told, location = self._sent(self._place, method, path, content)
+        status, received, location = self._sent(self._place, method, path, content)
         if status == http.client.TEMPORARY_REDIRECT:
             # In a cluster: another node serves the topic.
             elsewhere = _parsed(location)._replace(headers=self._place.headers)
-            status, told, _ = self._sent(elsewhere, method, path, content)
+            status, received, _ = self._sent(elsewhere, method, path, content)
         if status >= http.client.MULTIPLE_CHOICES:
-            raise _refusal(status, told)
+            raise _refusal(status, received)
         try:
-            return msgspec.json.decode(told, type=answer)
+            return msgspec.json.decode(received, type=answer)
         except msgspec.MsgspecError as malformed:
             raise Refused(f"{self.bootstrap} returned a malformed response: {malformed}") from None
 
@@ -148,9 +148,9 @@ def _quoted(name: str) -> str:
     return quote(name, safe="")
 
 
-def _refusal(status: int, told: bytes) -> Refused | TooManyConsumers | TopicExists:
+def _refusal(status: int, body: bytes) -> Refused | TooManyConsumers | TopicExists:
     try:
-        problem = msgspec.json.decode(told, type=_Problem)
+        problem = msgspec.json.decode(body, type=_Problem)
     except msgspec.MsgspecError:
         return Refused(f"HTTP status {status}")
     kinds: dict[str, type[Refused | TooManyConsumers | TopicExists]] = {

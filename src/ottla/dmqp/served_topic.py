@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.exposures import Exposure
     from ottla.dmqp.fencing import PushFence
-    from ottla.dmqp.service import DoorService
+    from ottla.dmqp.service import DmqpService
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class ServedTopic:
         return len(self._listeners)
 
     async def open(
-        self, broker: Broker, service: DoorService, tls: ssl.SSLContext | None, *, takes_other_ports: bool
+        self, broker: Broker, service: DmqpService, tls: ssl.SSLContext | None, *, takes_other_ports: bool
     ) -> None:
         """Serve every shard; raises ApiError or OSError, without serving any, if that fails."""
         topic = self.exposure.topic

@@ -40,7 +40,7 @@ def _tls(config: DmqpConfig, broker: Broker) -> Certificates | None:
     return shard_tls(broker.settings.security, config.host, *files)
 
 
-class DoorService:
+class DmqpService:
     def __init__(self, config: DmqpConfig, broker: Broker) -> None:
         self._config = config
         self._broker = broker
@@ -68,6 +68,8 @@ class DoorService:
     # Called by connections
 
     def opened(self, connection: ShardConnection) -> bool:
+        if connection.shard.is_closed:
+            return False
         if len(self.connections) >= self._config.max_connections:
             self.refused(connection, f"the limit of {self._config.max_connections} connections is reached")
             return False

@@ -59,6 +59,8 @@ class _Reads(NamedTuple):
 class Shard:
     def __init__(self, log: ShardLog, counter: Counter, cursor: Cursor) -> None:
         self.log = log
+        self.is_closed = False
+        """Whether it takes no more connections: one may be accepted while its port is closed."""
         self._counter = counter
         self._reader = Reader(log, cursor)
         self._committed = cursor

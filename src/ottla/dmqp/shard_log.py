@@ -69,6 +69,8 @@ class ShardLog:
         """The producer's sequence number of the next record; unrelated to sequence ids."""
         self._is_in_doubt = False
         """Whether the outcome of a push is unknown, so that the next sequence number is, too."""
+        self._is_last_sent = False
+        """Whether the last append reached the point where its records may have been sent to the log."""
 
     async def settle(self) -> None:
         """Check the log before this broker serves the shard.
@@ -139,9 +141,11 @@ class ShardLog:
         """Append records; when this returns, the full ISR has them, and they are durable according to the topic's flush
         policy.
         """
+        self._is_last_sent = False
         if self._is_in_doubt:
             await self._renew()
         self._check_in_charge()
+        self._is_last_sent = True
         count, self._is_in_doubt = builder.count, self._fence is not None
         await self._produce(self._built(builder))
         self._next_push = (self._next_push + count) & _SEQUENCE_MASK
@@ -153,8 +157,9 @@ class ShardLog:
             raise RequestTimedOut(str(lost)) from lost
 
     def not_appended(self) -> None:
-        """The records of the last, failed append are not in the log."""
-        self._is_in_doubt = False
+        """The records of the last, failed append are not in the log. Those of an earlier one may be."""
+        if self._is_last_sent:
+            self._is_in_doubt = False
 
     async def _renew(self) -> None:
         fence = self._fence

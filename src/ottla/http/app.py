@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.framework.endpoints import Door, Endpoint
+    from ottla.http.framework.endpoints import Endpoint, HttpState
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -42,11 +42,13 @@ _RESOURCES: Final = (  # modules with ENDPOINTS, the busiest first: routes are t
     "resources.topics",
     "consumer_groups.groups",
     "consumer_groups.resets",
+    "consumer_groups.topic_groups",
     "resources.transactions",
     "resources.pipelines",
     "resources.dmqp",
     "resources.cluster",
     "monitoring.totals",
+    "monitoring.history",
     "login.session_endpoints",
     "login.oidc_endpoints",
     "resources.users",
@@ -68,45 +70,47 @@ _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _HINT: Final = "GET /v1/openapi.json describes all endpoints."
 
 
-def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
-    door.endpoints = DESCRIBED
-    rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
-    app: ASGIApp = _Compressing(mounted(guarded(queues, door), with_registry(door, with_iceberg(door, rest))))
-    security = door.broker.security
+def build_app(http_state: HttpState, queues: ASGIApp) -> ASGIApp:
+    http_state.endpoints = DESCRIBED
+    rest = Router(list(_routes(http_state)), redirect_slashes=False, default=_not_found)
+    app: ASGIApp = _Compressing(
+        mounted(guarded(queues, http_state), with_registry(http_state, with_iceberg(http_state, rest)))
+    )
+    security = http_state.broker.security
     logins = security.logins
     if logins is not None:
-        app = door.login = Login(app, security, logins, also_open=PREFIX if door.queues_ask else "")
-    if (tracing := door.broker.tracing) is not None:
+        app = http_state.login = Login(app, security, logins, also_open=PREFIX if http_state.queues_ask else "")
+    if (tracing := http_state.broker.tracing) is not None:
         from ottla.http.framework.traced import Traced
 
         app = Traced(app, tracing)
-    origins = door.config.cors_origins
+    origins = http_state.config.cors_origins
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",))
-    hosts = None if logins is not None else (*door.config.allowed_hosts, *_advertised(door))
-    return Guard(app, door.stats, frozenset(origins), hosts=hosts)
+    hosts = None if logins is not None else (*http_state.config.allowed_hosts, *_advertised(http_state))
+    return Guard(app, http_state.stats, frozenset(origins), hosts=hosts)
 
 
-def _advertised(door: Door) -> Iterator[str]:
+def _advertised(http_state: HttpState) -> Iterator[str]:
     """The host names in the advertised addresses."""
-    for port in door.broker.listener.ports:
+    for port in http_state.broker.listener.ports:
         if port.advertised is not None:
             yield port.advertised.host
 
 
-def _routes(door: Door) -> Iterator[Route]:
+def _routes(http_state: HttpState) -> Iterator[Route]:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in (*ENDPOINTS, *Console().endpoints()):
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     for path, by_method in by_path.items():
-        yield Route(path, _Resource(door, by_method))
+        yield Route(path, _Resource(http_state, by_method))
 
 
 class _Resource:
     """All methods of one path."""
 
-    def __init__(self, door: Door, by_method: dict[str, Endpoint]) -> None:
-        self._door = door
+    def __init__(self, http_state: HttpState, by_method: dict[str, Endpoint]) -> None:
+        self._http_state = http_state
         self._by_method = by_method | ({"HEAD": by_method["GET"]} if "GET" in by_method else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,7 +121,7 @@ class _Resource:
             response = problem_response(refusal, {"allow": ", ".join(self._by_method)})
         else:
             scope[ROUTE] = endpoint.path
-            response = await call(self._door, endpoint, Request(scope, receive))
+            response = await call(self._http_state, endpoint, Request(scope, receive))
         await others()
         try:
             await response(scope, receive, send)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.framework.endpoints import Door
+    from ottla.http.framework.endpoints import HttpState
 
 ICEBERG_PREFIX: Final = "/iceberg"
 
@@ -16,7 +16,7 @@ def is_iceberg(path: str) -> bool:
     return path == ICEBERG_PREFIX or path.startswith(ICEBERG_PREFIX + "/")
 
 
-def with_iceberg(door: Door, others: ASGIApp) -> ASGIApp:
+def with_iceberg(http_state: HttpState, others: ASGIApp) -> ASGIApp:
     catalog: ASGIApp | None = None
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -27,7 +27,7 @@ def with_iceberg(door: Door, others: ASGIApp) -> ASGIApp:
         if catalog is None:
             from ottla.http.iceberg.app import IcebergCatalog
 
-            catalog = IcebergCatalog(door)
+            catalog = IcebergCatalog(http_state)
         await catalog(scope, receive, send)
 
     return app

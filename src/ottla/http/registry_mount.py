@@ -12,20 +12,20 @@ from ottla.http.registry_config import REGISTRY_PREFIX
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.framework.endpoints import Door
+    from ottla.http.framework.endpoints import HttpState
 
 
-def with_registry(door: Door, others: ASGIApp) -> ASGIApp:
+def with_registry(http_state: HttpState, others: ASGIApp) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         if path != REGISTRY_PREFIX and not path.startswith(REGISTRY_PREFIX + "/"):
             await others(scope, receive, send)
             return
-        if door.registry is None:
+        if http_state.registry is None:
             from ottla.http.registry.app import Registry
 
-            door.registry = Registry(door)
-        await door.registry(scope, receive, send)
+            http_state.registry = Registry(http_state)
+        await http_state.registry(scope, receive, send)
 
     return app
 

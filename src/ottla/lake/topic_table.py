@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 import time
@@ -16,7 +17,7 @@ from ottla.columns.arrow_types import arrow_schema
 from ottla.lake.covered import Covered, covered
 from ottla.lake.errors import CatalogUnavailable, Fenced, LakeError, TableChanged
 from ottla.lake.fencing import Verdict, judge, judge_claim
-from ottla.lake.names import CONTENT, TOPIC, VALUES
+from ottla.lake.names import CONTENT, KEY, RECORDS, TOPIC, VALUES
 from ottla.lake.snapshots import UPKEEP, expire
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
+    from ottla.columns.partitioning import PartitionField
     from ottla.columns.types import Struct
     from ottla.lake.names import TableName
-    from ottla.lake.partitioning import PartitionField
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -52,6 +53,8 @@ class TableDefinition:
     """See `names.VALUES`; empty for dead letters."""
     partition_by: tuple[PartitionField, ...] = ()
     keep_snapshots: int = 100
+    key: tuple[str, ...] = ()
+    """The columns of the key, if the table has one row for each; see `names.KEY`."""
 
 
 class TopicTable:
@@ -122,15 +125,18 @@ class TopicTable:
         self._written += 1
         return self._reach(lambda: write_files(self._table, rows, f"{self.covered.epoch:06d}-{self._written:08d}"))
 
-    def commit(self, files: Sequence[DataFile], partitions: dict[int, int]) -> None:
-        """Append these files, which have all records up to these offsets."""
+    def commit(self, files: Sequence[DataFile], partitions: dict[int, int], removed: Sequence[DataFile] = ()) -> None:
+        """Append these files, which have all records up to these offsets, or replace others by them."""
         before = self.covered
         wanted = replace(before, partitions={**before.partitions, **partitions})
         for _ in range(_ATTEMPTS):
-            if self._try_commit(wanted, files):
+            if self._try_commit(wanted, files, removed):
                 break
             now = self._reloaded()
             verdict = judge(now, before, wanted)
+            if verdict is Verdict.REPEAT and removed:
+                # The other program may have replaced the same files: find them again.
+                raise TableChanged(f"{self.name} was changed by another program")
             if verdict is Verdict.LANDED:
                 break
             if verdict is Verdict.FENCED:
@@ -141,18 +147,21 @@ class TopicTable:
             raise CatalogUnavailable(f"{self.name}: other programs committed {_ATTEMPTS} times before this commit")
         self.covered = wanted
 
-    def _try_commit(self, wanted: Covered, files: Sequence[DataFile]) -> bool:
+    def _try_commit(self, wanted: Covered, files: Sequence[DataFile], removed: Sequence[DataFile] = ()) -> bool:
         """Whether it is known to have landed. If not, nothing is known before the table is loaded again."""
         table = self._table
         change = table.transaction()
         sequence = table.metadata.last_sequence_number + 1
         wanted = replace(wanted, sequence=sequence, first_sequence=wanted.first_sequence or sequence)
         properties = wanted.as_properties()
-        append = change.update_snapshot(snapshot_properties=properties).merge_append()
+        update = change.update_snapshot(snapshot_properties=properties)
+        snapshot = update.overwrite() if removed else update.merge_append()
         for file in files:
-            append.append_data_file(file)
+            snapshot.append_data_file(file)
+        for file in removed:
+            snapshot.delete_data_file(file)
         try:
-            append.commit()
+            snapshot.commit()
             change.set_properties({**properties, **self._about()})
             expired = expire(table, change, self._definition.keep_snapshots)
             # Not by the transaction's own commit: that repeats a refused append on the new head.
@@ -160,7 +169,7 @@ class TopicTable:
             table._do_commit(updates=change._updates, requirements=requirements)  # noqa: SLF001
         except CommitFailedException as refused:
             _log.info("%s: commit refused: %s", self.name, refused)
-            append._clean_all_uncommitted()  # noqa: SLF001 - as pyiceberg does it
+            snapshot._clean_all_uncommitted()  # noqa: SLF001 - as pyiceberg does it
             return False
         except Exception as unknown:  # noqa: BLE001 - each catalog and file system has other error classes
             _log.warning("%s: outcome of a commit unknown: %s: %s", self.name, type(unknown).__name__, unknown)
@@ -214,13 +223,21 @@ class TopicTable:
         return self._catalog.load_table(name)
 
     def _about(self) -> dict[str, str]:
-        about = {TOPIC: self._definition.topic, CONTENT: self._definition.content}
-        return about | ({VALUES: self._definition.values} if self._definition.values else {})
+        wanted = self._definition
+        about = {TOPIC: wanted.topic, CONTENT: wanted.content, VALUES: wanted.values}
+        about[KEY] = json.dumps(wanted.key) if wanted.key else ""
+        return {name: value for name, value in about.items() if value}
 
     def _check_topic(self) -> None:
         found = self._table.properties.get(TOPIC, self._definition.topic)
         if found != self._definition.topic:
             raise LakeError(f"table {self.name} belongs to topic {found}, not {self._definition.topic}")
+        if self._definition.content == RECORDS and (KEY in self._table.properties) != bool(self._definition.key):
+            has, wanted = ("upsert", "append") if KEY in self._table.properties else ("append", "upsert")
+            raise LakeError(
+                f"table {self.name} was created in mode {has}, not {wanted}; drop or rename it, or write to another "
+                "namespace (--namespace)"
+            )
 
     def _fenced(self, now: Covered) -> Fenced:
         return Fenced(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -84,10 +84,15 @@ class _Raw:
         return [records.column("value")], pa.nulls(records.num_rows, pa.string())
 
 
+class _Decoder(Protocol):
+    def decode(self, values: pa.Array, headers: pa.Array | None = None) -> tuple[pa.Array, pa.Array]:
+        """The rows, and why each value could not be decoded."""
+
+
 class _Structs:
     has_errors = True
 
-    def __init__(self, decoder: Any, columns: Struct) -> None:  # noqa: ANN401 - JsonDecoder or ColumnDecoder
+    def __init__(self, decoder: _Decoder, columns: Struct) -> None:
         self._decoder = decoder
         self.columns = struct_of((column_name(each.name), each.type) for each in columns.fields)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 try:
@@ -11,6 +12,8 @@ except ImportError:  # not on this platform
 
 _MOST_RESERVED: Final = 1024
 _RESERVED_SHARE: Final = 4
+_MACOS_OPEN_MAX: Final = 10_240
+"""macOS refuses a higher soft limit, also if the hard limit is infinite."""
 
 
 def raise_limit() -> None:
@@ -18,7 +21,11 @@ def raise_limit() -> None:
     if resource is not None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != hard:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            except (OSError, ValueError):
+                with suppress(OSError, ValueError):
+                    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, _MACOS_OPEN_MAX), hard))
 
 
 def connections_that_fit(wanted: int) -> int:

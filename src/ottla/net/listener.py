@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ottla.net.config import NetConfig
-    from ottla.net.connection import Connection, InPlace
+    from ottla.net.connection import Connection
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
+    from ottla.net.service import InPlace
     from ottla.wire.declare import Sendable
 
 _logger: Final = logging.getLogger(__name__)
@@ -120,21 +121,21 @@ class Listener:
         for connection in list(self.connections):
             connection.finish()
 
-    async def stop(self, patience_s: float = 5.0) -> None:
+    async def stop(self, timeout_s: float = 5.0) -> None:
         """Drain for up to this long, then close the rest."""
         self.drain()
-        if not await self._are_all_gone(patience_s):
+        if not await self._are_all_gone(timeout_s):
             for connection in list(self.connections):
                 connection.abort()
-            await self._are_all_gone(patience_s)
+            await self._are_all_gone(timeout_s)
         if self._sweeper is not None:
             self._sweeper.cancel()
 
-    async def _are_all_gone(self, patience_s: float) -> bool:
+    async def _are_all_gone(self, timeout_s: float) -> bool:
         if self.connections:
             self._all_gone.clear()
             try:
-                await asyncio.wait_for(self._all_gone.wait(), patience_s)
+                await asyncio.wait_for(self._all_gone.wait(), timeout_s)
             except TimeoutError:
                 return False
         return True

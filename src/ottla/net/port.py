@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ottla.net.certificate_names import PrincipalRules
-    from ottla.net.connection import InPlace
     from ottla.net.listener import Listener
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.security_config import SecurityConfig
+    from ottla.net.service import InPlace
     from ottla.net.tls import ServerTls
     from ottla.wire.declare import Sendable
 

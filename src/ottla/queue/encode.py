@@ -5,8 +5,6 @@ Compiled by Cython with the C types in encode.pxd if a C compiler is available, 
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastcrc import crc32 as checksums
 
 from ottla.queue.errors import NotReady
@@ -39,7 +37,7 @@ def kind_of(message: object) -> cython.uchar:
     return _TEXT if isinstance(message, str) else _OBJECT
 
 
-def body_of(message: Any, extra_bytes: cython.Py_ssize_t) -> bytes:  # noqa: ANN401
+def body_of(message: object, extra_bytes: cython.Py_ssize_t) -> bytes:
     """The body of a message, which takes `extra_bytes` more in a part."""
     body: bytes
     if type(message) is bytes:
@@ -47,7 +45,7 @@ def body_of(message: Any, extra_bytes: cython.Py_ssize_t) -> bytes:  # noqa: ANN
     elif isinstance(message, str):
         body = message.encode()
     else:
-        body = bytes(memoryview(message))
+        body = bytes(memoryview(message))  # type: ignore[arg-type]  # a TypeError otherwise
     if len(body) + extra_bytes > _MAX_BODY_BYTES:
         raise NotReady(f"a message is limited to {_MAX_BODY_BYTES - extra_bytes} bytes, got {len(body)}")
     return body

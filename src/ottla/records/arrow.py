@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -138,7 +138,7 @@ def _header_source(array: pa.Array, count: int) -> HeaderSource:
     return HeaderSource((validity, starts), names, values, plain.offset, count)
 
 
-def _timestamps(rows: pa.RecordBatch, now_ms: int | None) -> Any:  # noqa: ANN401
+def _timestamps(rows: pa.RecordBatch, now_ms: int | None) -> pa.Buffer | bytes:
     now = pa.scalar(time.time_ns() // 1_000_000 if now_ms is None else now_ms, _INT64)
     column = _column(rows, "timestamp", pa.nulls(rows.num_rows, _INT64))
     if pa.types.is_timestamp(column.type):

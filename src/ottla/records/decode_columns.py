@@ -185,25 +185,25 @@ class Columns:
 
     @property
     @cython.nonecheck(True)
-    def offsets(self) -> Any:  # noqa: ANN401
+    def offsets(self) -> object:
         """int64 per record."""
         return self._offsets.source
 
     @property
     @cython.nonecheck(True)
-    def timestamps(self) -> Any:  # noqa: ANN401
+    def timestamps(self) -> object:
         """int64 per record, milliseconds."""
         return self._timestamps.source
 
     @property
     @cython.nonecheck(True)
-    def timestamp_types(self) -> Any:  # noqa: ANN401
+    def timestamp_types(self) -> object:
         """int8 per record: 0 set by the producer, 1 by the log."""
         return self._timestamp_types.source
 
     @property
     @cython.nonecheck(True)
-    def header_starts(self) -> Any:  # noqa: ANN401
+    def header_starts(self) -> object:
         """int32: the index of each record's first header among the header names and values."""
         return self._header_starts.source
 

@@ -159,7 +159,7 @@ class HeaderSource:
 
 def append_columns(  # noqa: PLR0913
     builder: BatchBuilder,
-    timestamps: Any,  # noqa: ANN401
+    timestamps: object,
     keys: ColumnSource,
     values: ColumnSource,
     headers: HeaderSource | None,

@@ -22,6 +22,7 @@ if cython.compiled:
     from cython.cimports.cpython.buffer import PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
     from cython.cimports.libc.stdlib import calloc, free, malloc
     from cython.cimports.libc.string import memcmp, memcpy
+    from cython.cimports.ottla.records.siphash import siphash
 else:
     from ottla.records.uncompiled import flat
 
@@ -30,10 +31,6 @@ _ENTRY_BYTES = cython.declare(cython.longlong, 16)
 _BYTES_PER_SLOT = 32
 _FEWEST_SLOTS = 64
 _LONGEST_VARINT = cython.declare(cython.int, 10)
-_SIP_0 = cython.declare(cython.ulonglong, 0x736F6D6570736575)
-_SIP_1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
-_SIP_2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
-_SIP_3 = cython.declare(cython.ulonglong, 0x7465646279746573)
 
 
 class Kept(NamedTuple):
@@ -146,63 +143,11 @@ class KeyOffsets:
 if cython.compiled:
 
     @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _rotate(word: cython.ulonglong, bits: cython.int) -> cython.ulonglong:
-        return (word << bits) | (word >> (64 - bits))
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _siphash(
-        low: cython.ulonglong, high: cython.ulonglong, data: cython.p_const_uchar, length: cython.Py_ssize_t
-    ) -> cython.ulonglong:
-        """SipHash-1-3, as used by Python for bytes."""
-        v0: cython.ulonglong = low ^ _SIP_0
-        v1: cython.ulonglong = high ^ _SIP_1
-        v2: cython.ulonglong = low ^ _SIP_2
-        v3: cython.ulonglong = high ^ _SIP_3
-        word: cython.ulonglong = 0
-        at: cython.Py_ssize_t = 0
-        rounds: cython.int = 1
-        step: cython.int = 0
-        while step < 2:
-            if length - at >= 8:
-                memcpy(cython.address(word), data + at, 8)
-                at += 8
-            elif step == 0:
-                word = cython.cast(cython.ulonglong, length) << 56
-                memcpy(cython.address(word), data + at, length - at)
-                step = 1
-            else:
-                word = 0
-                v2 ^= 0xFF
-                rounds = 3
-                step = 2
-            v3 ^= word
-            while rounds > 0:
-                v0 += v1
-                v2 += v3
-                v1 = _rotate(v1, 13) ^ v0
-                v3 = _rotate(v3, 16) ^ v2
-                v0 = _rotate(v0, 32)
-                v2 += v1
-                v0 += v3
-                v1 = _rotate(v1, 17) ^ v2
-                v3 = _rotate(v3, 21) ^ v0
-                v2 = _rotate(v2, 32)
-                rounds -= 1
-            rounds = 1
-            v0 ^= word
-        return v0 ^ v1 ^ v2 ^ v3
-
-    @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
     def _slot_of(keys: KeyOffsets, key: cython.p_const_uchar, length: cython.Py_ssize_t) -> cython.ulonglong:
         """The slot of the key in the table, or where it would be."""
-        slot: cython.ulonglong = _siphash(keys.secret_low, keys.secret_high, key, length) & keys.slot_mask
+        slot: cython.ulonglong = siphash(keys.secret_low, keys.secret_high, key, length) & keys.slot_mask
         entry: cython.p_uchar
         entry_length: cython.longlong = 0
         while keys.slots[slot]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    def __init__(self, source: Any, *, is_writable: bool) -> None:  # noqa: ANN401
+    def __init__(self, source: object, *, is_writable: bool) -> None:
         if cython.compiled:
             if self.is_held:
                 raise RuntimeError("this memory is already acquired")

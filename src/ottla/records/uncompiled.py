@@ -38,7 +38,7 @@ def exceptval(_value: object = None, *, check: bool = True) -> Callable[[_T], _T
     return _unchanged
 
 
-def declare(_kind: object, value: _T | None = None, visibility: str = "private") -> Any:  # noqa: ANN401, ARG001
+def declare(_kind: object, value: _T | None = None, visibility: str = "private") -> _T | None:  # noqa: ARG001
     return value
 
 
@@ -84,9 +84,9 @@ def int64(value: SupportsIndex) -> int:
     return number
 
 
-def flat(source: Any, *, is_writable: bool = False) -> memoryview:  # noqa: ANN401
+def flat(source: object, *, is_writable: bool = False) -> memoryview:
     """The bytes of a buffer, with the checks of PyObject_GetBuffer."""
-    view = memoryview(source)
+    view = memoryview(source)  # type: ignore[arg-type]  # a TypeError otherwise
     if not view.c_contiguous:
         raise BufferError("the buffer is not contiguous")
     if is_writable and view.readonly:

@@ -175,22 +175,22 @@ class ShareGroup:
         )
 
 
-class Heard(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """The result of a heartbeat."""
 
     group: ShareGroup
     response: ShareGroupHeartbeatResponse
 
 
-def hear(
+def handle_heartbeat(
     group: ShareGroup, request: ShareGroupHeartbeatRequest, caller: Caller, topics: Topics, max_size: int
-) -> Heard:
+) -> HeartbeatResult:
     known = group.members.get(request.member_id)
     error = _refusal(group, known, request, max_size)
     if error is not ErrorCode.NONE:
-        return Heard(group, refused(error, request.member_id))
+        return HeartbeatResult(group, refused(error, request.member_id))
     if request.member_epoch == LEAVING:
-        return Heard(
+        return HeartbeatResult(
             group.without(request.member_id, topics),
             ShareGroupHeartbeatResponse(
                 error_code=ErrorCode.NONE, member_id=request.member_id, member_epoch=LEAVING, heartbeat_interval_ms=0
@@ -207,7 +207,7 @@ def hear(
         is_news = True
         member = replace(member, previous_epoch=member.epoch, epoch=after.assignment_epoch, assigned=member.target)
         after = after.with_member(member)
-    return Heard(after, _response(member, is_news=is_news))
+    return HeartbeatResult(after, _response(member, is_news=is_news))
 
 
 def _refusal(group: ShareGroup, known: Member | None, request: ShareGroupHeartbeatRequest, max_size: int) -> ErrorCode:

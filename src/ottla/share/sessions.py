@@ -22,7 +22,7 @@ class SessionKey(NamedTuple):
     member_id: str
 
 
-class At(NamedTuple):
+class TopicIdPartition(NamedTuple):
     topic_id: bytes
     partition: int
 
@@ -36,16 +36,16 @@ class Session:
         """The connection: acquired records are released when it is lost."""
         self.epoch = 1
         """The epoch of the next request."""
-        self.partitions: dict[At, None] = {}
+        self.partitions: dict[TopicIdPartition, None] = {}
         """The partitions in fetch order; a partition that returned records moves to the end."""
 
-    def update(self, added: Iterable[At], forgotten: Iterable[At]) -> None:
+    def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         for at in added:
             self.partitions.setdefault(at)
         for at in forgotten:
             self.partitions.pop(at, None)
 
-    def served(self, at: At) -> None:
+    def served(self, at: TopicIdPartition) -> None:
         """Move the partition to the end, after it was served."""
         if at in self.partitions:
             del self.partitions[at]

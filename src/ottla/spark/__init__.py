@@ -5,7 +5,7 @@ Needs `pip install ottla[spark]`; tables need `ottla[lake]`, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.spark.environment.session import session
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["session", "table", "table_stream"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - of several types
+def __getattr__(name: str) -> object:
     # A session must not need pyarrow and pyiceberg, which tables import.
     if name in ("table", "table_stream"):
         from ottla.spark.tables import table as tables

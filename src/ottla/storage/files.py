@@ -7,7 +7,7 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.errors import StorageError
+from ottla.core.errors import DataDirError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +46,15 @@ def storage_errors(doing: str) -> Iterator[None]:
         yield
     except OSError as refused:
         raise StorageError(f"{doing}: {refused.strerror or refused}") from refused
+
+
+@contextmanager
+def folder_errors(path: Path) -> Iterator[None]:
+    """Convert an OSError into the error of a data folder that cannot be used."""
+    try:
+        yield
+    except OSError as refused:
+        raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
 
 
 def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:

@@ -10,18 +10,19 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from ottla.core.errors import CorruptMessage, DataDirError, OffsetOutOfRange, StorageError
 from ottla.records.batch import check_batch, check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker, read_end_marker
 from ottla.storage.admission import check_keys, check_size, check_timestamp
+from ottla.storage.appended import Appended
 from ottla.storage.files import PASSING_ERRORS, storage_errors
 from ottla.storage.flushing import is_flush_due
 from ottla.storage.folder.checkpoints import LEADER_EPOCHS, begin_epoch, forget_lacking, write_epochs
 from ottla.storage.key_version import use_key_version
+from ottla.storage.removed_tombstones import RemovedTombstones
 from ottla.storage.segment_files.cold_read import Bounds
 from ottla.storage.segment_files.segment import Segment
+from ottla.storage.segment_files.segment_indexes import NO_TIMESTAMP
 from ottla.storage.segment_files.segments import Segments
 from ottla.storage.unsynced import Unsynced
 
@@ -41,17 +42,6 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-NO_TIMESTAMP: Final = -1
-
-
-class Appended(msgspec.Struct, frozen=True, gc=False):
-    """The offsets of an appended batch. A duplicate has the offsets of the original."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time: int
-    is_duplicate: bool
-
 
 class PartitionLog:
     def __init__(self, folder: Path, config: LogConfig, clock: Clock, files: OpenFiles, parts: LogParts) -> None:
@@ -65,6 +55,7 @@ class PartitionLog:
         self.snapshots = parts.snapshots
         self.epochs = parts.epochs
         self.cipher = parts.cipher
+        self.removed_tombstones = RemovedTombstones(folder, parts.next_offset)
         self._clock = clock
         self.files = files
         self.snapshot_at = parts.next_offset if parts.is_as_left else None

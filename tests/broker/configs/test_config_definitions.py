@@ -16,9 +16,10 @@ from ottla.broker.configs.tables.retention import RETENTION
 from ottla.broker.configs.tables.schemas import SCHEMAS
 from ottla.broker.configs.tables.segments import SEGMENTS
 from ottla.broker.configs.tables.share_groups import SHARE_GROUPS
+from ottla.broker.configs.tables.topic_tables import TABLES
 from ottla.broker.configs.values import parse, to_text
 
-TOPIC_TABLES = (RETENTION, SEGMENTS, MESSAGES, REPLICATION, SCHEMAS)
+TOPIC_TABLES = (RETENTION, SEGMENTS, MESSAGES, REPLICATION, SCHEMAS, TABLES)
 OF_GROUPS = (GROUPS, CONSUMER_GROUPS, SHARE_GROUPS, TRANSACTIONS)
 BROKER_TABLES = (IDENTITY, TOPICS, UPKEEP, LIMITS, REPLICAS, *OF_GROUPS, SECURITY)
 ALL = [*TOPIC_DEFINITIONS.values(), *broker_definitions().values()]

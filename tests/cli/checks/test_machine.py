@@ -10,6 +10,7 @@ from ottla.cli.checks.findings import Judgement
 from ottla.cli.checks.machine import (
     OLDEST_TIME_S,
     Disk,
+    _count_partitions,
     check_clock,
     check_disk,
     judge_clock,
@@ -32,7 +33,20 @@ ROOMY = Disk(Path("data"), True, None, 50 * GIB, 100 * GIB, 1_000_000)  # noqa: 
     ],
 )
 def test_the_file_limit_is_checked_against_the_connection_limit(limit: int, judgement: Judgement) -> None:
-    assert judge_descriptors(limit, 20_000).judgement is judgement
+    assert judge_descriptors(limit, 20_000, partitions=0).judgement is judgement
+
+
+def test_the_file_limit_is_checked_against_the_partitions(tmp_path: Path) -> None:
+    finding = judge_descriptors(20_000, 10, partitions=10_001)
+    assert finding.judgement is Judgement.NOTE
+    assert "10001 partitions, but with a limit of 20000 file descriptors only 10000 of their files stay open" in (
+        finding.text
+    )
+    assert judge_descriptors(20_000, 10, partitions=10_000).judgement is Judgement.OK
+    for name in ("orders-0", "orders-1", "a-b-12", "ottla.sqlite", "recovery-point-offset-checkpoint"):
+        (tmp_path / name).mkdir()
+    assert _count_partitions(tmp_path) == 3
+    assert _count_partitions(tmp_path / "missing") == 0
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 class Coordinator:
     """Answers each commit with the next item of `answers`; a callable there runs in between."""
 
-    patience_s = 0.01
+    timeout_s = 0.01
 
     def __init__(self) -> None:
         self.answers: list[ErrorCode | Callable[[], None]] = []

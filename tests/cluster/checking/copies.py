@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.broker.raw_client import RawClient
 
@@ -46,7 +47,7 @@ class Copies:
         self.acknowledged: list[str] = []
         admin = AdminClient({**_QUIET, "bootstrap.servers": self._running()})
         wanted = NewTopic(topic, num_partitions=1, replica_assignment=[list(replicas)], config=configs)
-        admin.create_topics([wanted])[topic].result(_PATIENCE_S)
+        _create(admin, wanted)
 
     def _running(self) -> str:
         return ",".join(self._processes.nodes[number].address for number in self._awake())
@@ -116,3 +117,17 @@ def _take(consumer: Consumer, found: set[str]) -> int:
     [place] = consumer.position(consumer.assignment())
     offset: int = place.offset
     return offset
+
+
+def _create(admin: AdminClient, wanted: NewTopic) -> None:
+    until_s = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            admin.create_topics([wanted])[wanted.topic].result(_PATIENCE_S)
+        except KafkaException as refused:
+            # The controller may not know yet that a replica's broker is back.
+            is_absent = refused.args[0].code() == KafkaError.INVALID_REPLICA_ASSIGNMENT
+            if not is_absent or time.monotonic() > until_s:
+                raise
+        else:
+            return

@@ -199,12 +199,12 @@ class OttlaWriter(Writer):
         self._waiting.append(
             (sent, self._producer.send(self.trial.topic, sent.value.encode(), partition=sent.partition))
         )
-        while self._waiting and self._is_settled(*self._waiting[0], patience_s=0):
+        while self._waiting and self._is_settled(*self._waiting[0], timeout_s=0):
             self._waiting.pop(0)
 
-    def _is_settled(self, sent: Sent, delivery: Any, patience_s: float) -> bool:
+    def _is_settled(self, sent: Sent, delivery: Any, timeout_s: float) -> bool:
         try:
-            self.done(sent, delivery.result(patience_s).offset)
+            self.done(sent, delivery.result(timeout_s).offset)
         except RequestTimedOut:
             return False
         except ClientError as failed:

@@ -18,10 +18,18 @@ class NoNamespaces(Exception):
     """The message names the missing requirement."""
 
 
-def _ip(*arguments: str) -> None:
+def _ip(*arguments: str) -> str:
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoNamespaces(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _free_subnet() -> str:
+    """One that neither a parallel run nor the remains of a killed one use."""
+    used, first = _ip("-o", "-4", "address"), os.getpid()
+    subnets = (_SUBNET.format((first + step) % 250) for step in range(250))
+    return next(subnet for subnet in subnets if f" {subnet}." not in used)
 
 
 class Way(NamedTuple):
@@ -37,8 +45,8 @@ class Network:
     def __init__(self, count: int) -> None:
         if os.geteuid() != 0:
             raise NoNamespaces("network namespaces need root")
-        self._subnet = _SUBNET.format(os.getpid() % 250)
-        self._prefix = f"ot{os.getpid() % 10_000}"
+        self._subnet = _free_subnet()
+        self._prefix = f"ot{os.getpid()}"
         self.host = f"{self._subnet}.{_HOST_NUMBER}"
         self._numbers = range(1, count + 1)
 

@@ -208,9 +208,9 @@ class Cluster(NamedTuple):
     zookeeper: ZooKeeperServer
 
 
-def until(holds: Callable[[], object], what: str, patience_s: float = _PATIENCE_S) -> None:
+def until(holds: Callable[[], object], what: str, timeout_s: float = _PATIENCE_S) -> None:
     """Poll for a condition that other processes bring about."""
-    deadline_s = time.monotonic() + patience_s
+    deadline_s = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline_s, f"waited in vain for {what}"
         time.sleep(_LOOK_AGAIN_S)

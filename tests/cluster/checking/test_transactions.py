@@ -55,7 +55,7 @@ def found_wrong(
     folder: Path,
     kinds: list[type[Worker]],
     happens: Callable[[TransactionFaults], None],
-    patience_s: float = 30.0,
+    timeout_s: float = 30.0,
 ) -> list[str]:
     stories = Stories(folder / "stories.jsonl")
     scene = Scene(cluster.processes.servers, happens.__name__, stories)
@@ -64,7 +64,7 @@ def found_wrong(
     faults = TransactionFaults(cluster, scene, workers)
     try:
         transacting(scene, workers, lambda: happens(faults))
-        ending = read_ending(scene, [each.name for each in workers], patience_s)
+        ending = read_ending(scene, [each.name for each in workers], timeout_s)
         return broken_promises(stories.told, stories.reads, ending)
     finally:
         stories.close()
@@ -144,6 +144,6 @@ def test_a_coordinator_that_omits_an_end_marker_is_caught(zookeeper_server: ZooK
     zookeeper = f"{zookeeper_server.address}/forgetful-{os.getpid()}"
     with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.forgetful") as processes:
         cluster = Cluster(processes, zookeeper_server)
-        wrong = found_wrong(cluster, tmp_path, MIXED, TransactionFaults.nothing, patience_s=2.0)
+        wrong = found_wrong(cluster, tmp_path, MIXED, TransactionFaults.nothing, timeout_s=2.0)
 
     assert any(each.startswith(("lost", "torn", "seen")) for each in wrong)

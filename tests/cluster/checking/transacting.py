@@ -160,7 +160,7 @@ class CommittedReader:
         self._consumer.close()
 
 
-def read_ending(scene: Scene, workers: list[str], patience_s: float = PATIENCE_S) -> Ending:
+def read_ending(scene: Scene, workers: list[str], timeout_s: float = PATIENCE_S) -> Ending:
     """All readable records, up to a final record in each partition; fewer if an open transaction blocks it."""
     producer = Producer({**QUIET, "bootstrap.servers": scene.servers, "acks": "all"})
     for partition in range(PARTITIONS):
@@ -180,23 +180,23 @@ def read_ending(scene: Scene, workers: list[str], patience_s: float = PATIENCE_S
         return len(ended) == PARTITIONS
 
     with suppress(AssertionError):
-        until(is_all_read, "the last record", patience_s)
+        until(is_all_read, "the last record", timeout_s)
     consumer.close()
-    return Ending(logs, {name: _progress(scene, name, patience_s) for name in workers})
+    return Ending(logs, {name: _progress(scene, name, timeout_s) for name in workers})
 
 
-def _progress(scene: Scene, name: str, patience_s: float) -> int | None:
+def _progress(scene: Scene, name: str, timeout_s: float) -> int | None:
     """The committed offset of the group; None also while a transaction is pending."""
     consumer = scene.consumer(name)
     found: list[Any] = []
 
     def is_known() -> bool:
         with suppress(KafkaException):
-            found[:] = consumer.committed([TopicPartition(SOURCE, 0)], timeout=min(patience_s, 5.0))
+            found[:] = consumer.committed([TopicPartition(SOURCE, 0)], timeout=min(timeout_s, 5.0))
         return bool(found) and found[0].error is None
 
     with suppress(AssertionError):
-        until(is_known, f"the offset of {name}", patience_s)
+        until(is_known, f"the offset of {name}", timeout_s)
     consumer.close()
     return found[0].offset if found and found[0].offset >= 0 else None
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ottla.cluster.election import Returning, has_its_folder, in_sync_there, returned, settle, with_isr, without
+from ottla.cluster.election import StartingReplica, has_its_folder, in_sync_there, returned, settle, with_isr, without
 from ottla.cluster.state import NO_NODE, BrokerInfo
 
 from .world import NODES, Entry, Node, World
@@ -27,7 +27,7 @@ class LosingWorld(World):
         self.registered = dict(self.folders)
         """The folder with which each broker that has a session registered."""
         super().__init__()
-        self.returning: dict[int, Returning] = {}
+        self.returning: dict[int, StartingReplica] = {}
         """The log that a stopped node will find when it starts."""
         self.damaged: set[int] = set()
         """The nodes that have lost records, until they join the ISR again or lead."""
@@ -115,7 +115,7 @@ class LosingWorld(World):
     def crash(self, number: int, *, high_watermark_lost: int = 0) -> None:
         if self.nodes[number].is_alive:
             super().crash(number, high_watermark_lost=high_watermark_lost)
-            self.returning[number] = Returning(self.folders[number])
+            self.returning[number] = StartingReplica(self.folders[number])
 
     def lose_power(self, number: int, entries: int) -> None:
         """The last records were not synced, or the folder is an older copy of itself."""
@@ -123,8 +123,8 @@ class LosingWorld(World):
         node = self.nodes[number]
         if not node.is_alive:
             self._lose(node, node.log[: max(0, node.end - entries)])
-            is_empty = self.returning.get(number, Returning("")).is_empty
-            self.returning[number] = Returning(self.folders[number], is_empty, may_lack_records=True)
+            is_empty = self.returning.get(number, StartingReplica("")).is_empty
+            self.returning[number] = StartingReplica(self.folders[number], is_empty, may_lack_records=True)
 
     def lose_disk(self, number: int) -> None:
         self.crash(number)
@@ -132,7 +132,7 @@ class LosingWorld(World):
         if not node.is_alive:
             self._lose(node, [])
             self.folders[number] = f"folder {next(self._folders)}"
-            self.returning[number] = Returning(self.folders[number], is_empty=True)
+            self.returning[number] = StartingReplica(self.folders[number], is_empty=True)
 
     def _lose(self, node: Node, kept: list[Entry]) -> None:
         node.log = kept

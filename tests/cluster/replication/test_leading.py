@@ -206,3 +206,31 @@ def test_the_low_watermark_waits_for_eligible_replicas() -> None:
     rules.changed(replace(STATE, isr=(0, 1), version=STATE.version + 1))
     rules.fetched(1, 10, 5, end_offset=10, now_ms=1)
     assert rules.low_watermark(5) == 5
+
+
+# Tombstones that this leader has removed
+
+
+def test_a_replica_continues_where_no_tombstone_is_removed() -> None:
+    rules = leading(isr=(0, 2))
+
+    assert rules.may_continue(1, 7, broker_epoch=4, start_offset=0, removed_until=7)
+    assert not rules.may_continue(1, 6, broker_epoch=4, start_offset=0, removed_until=7)
+
+
+def test_a_replica_that_has_copied_everything_from_this_leader_continues() -> None:
+    rules = leading(isr=(0, 2))
+
+    assert rules.may_continue(1, 3, broker_epoch=4, start_offset=3, removed_until=7)
+    assert rules.may_continue(1, 6, broker_epoch=4, start_offset=3, removed_until=7)
+    # It may have been started with another disk.
+    assert not rules.may_continue(1, 6, broker_epoch=5, start_offset=3, removed_until=7)
+    # More may be missing than at the beginning of its log.
+    assert not rules.may_continue(1, 6, broker_epoch=4, start_offset=3, removed_until=8)
+
+
+def test_a_replica_that_may_lead_never_has_to_start_over() -> None:
+    rules = Leading(replace(STATE, isr=(0, 1), eligible=(2,)), 10, 10, lag_ms=LAG_MS, now_ms=0)
+
+    for node in (1, 2):
+        assert rules.may_continue(node, 6, broker_epoch=4, start_offset=0, removed_until=7)

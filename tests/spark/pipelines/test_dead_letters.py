@@ -9,8 +9,8 @@ from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines
 
 from ottla.core.ids import TopicPartition
-from ottla.spark.pipelines.letters import delivering, rules
-from ottla.spark.pipelines.letters.rules import BLOCK, Report, report_in, rounds, spans_to_read
+from ottla.spark.pipelines.dead_letters import delivering, rules
+from ottla.spark.pipelines.dead_letters.rules import BLOCK, Report, report_in, rounds, spans_to_read
 from ottla.spark.pipelines.queries import planned_queries
 
 pytestmark = pytest.mark.timeout(300)
@@ -77,8 +77,8 @@ def test_a_source_is_read_once_and_its_dead_letters_are_delivered_once(
     topic = cluster.topic(partitions=2)
     text = FILE.format(topic=topic)
     scans: list[Any] = []
-    bad = delivering.LetterBox._bad
-    monkeypatch.setattr(delivering.LetterBox, "_bad", lambda *given: scans.append(given[2]) or bad(*given))
+    bad = delivering.SourceDeadLetters._bad
+    monkeypatch.setattr(delivering.SourceDeadLetters, "_bad", lambda *given: scans.append(given[2]) or bad(*given))
     send(topic, [GOOD] * 20)
 
     queries = pipelines.run(text).queries
@@ -105,7 +105,7 @@ def test_undelivered_dead_letters_of_a_killed_run_are_delivered_by_the_next(
     send(topic, [GOOD, b"oops"])
     with monkeypatch.context() as patch:
         # As if it were killed when the micro-batch is in the table, and before its dead letters are delivered.
-        patch.setattr("ottla.spark.pipelines.letters.courier.Courier.hear", lambda *_: None)
+        patch.setattr("ottla.spark.pipelines.dead_letters.delivery_thread.DeliveryThread.hear", lambda *_: None)
         pipelines.run(text)
     assert read(f"{topic}.dead") == []
 
@@ -122,14 +122,14 @@ def test_a_failed_delivery_is_retried_without_duplicates(
     monkeypatch.setattr(rules, "ROUND", 3)
     send(topic, [b"%d oops" % number for number in range(10)])
     failures = [OSError("the network is away")]
-    deliver = delivering.LetterBox._send
+    deliver = delivering.SourceDeadLetters._send
 
     def failing(box: Any, producer: Any, row: Any) -> None:
         deliver(box, producer, row)
         if row.value == b"4 oops" and failures:
             raise failures.pop()
 
-    monkeypatch.setattr(delivering.LetterBox, "_send", failing)
+    monkeypatch.setattr(delivering.SourceDeadLetters, "_send", failing)
 
     query = pipelines.run(FILE.format(topic=topic)).queries[-1]
 

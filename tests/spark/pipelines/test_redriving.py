@@ -9,8 +9,8 @@ import pytest
 from ottla import Admin, Consumer, Producer
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.dead_letters.choosing import SkippedLetters
 from ottla.spark.pipelines.definition import Pipeline
-from ottla.spark.pipelines.letters.choosing import LeftOut
 from ottla.spark.pipelines.loading import parse_pipeline
 from ottla.spark.pipelines.redriving import redrive
 
@@ -111,18 +111,18 @@ def test_a_wrong_expression_is_refused_before_anything_is_sent(servers: str) -> 
 
 
 def test_skipped_offsets_are_stored_as_ranges() -> None:
-    left = LeftOut()
+    left = SkippedLetters()
     for offset in (0, 1, 3, 4, 7, 9):
         left.take(offset, is_sent=offset == 4)
     assert left.note() == "left:0-3,7-9"
-    known = LeftOut("left:0-3,7-9")
+    known = SkippedLetters("left:0-3,7-9")
     known.take(1, is_sent=True)
     known.take(8, is_sent=False)
     known.take(9, is_sent=True)
     known.take(12, is_sent=False)
     assert (known.note(), known.first, 2 in known, 1 in known) == ("left:0,2-3,7-8,12", 0, True, False)
-    assert LeftOut("").note() == ""
-    many = LeftOut()
+    assert SkippedLetters("").note() == ""
+    many = SkippedLetters()
     for offset in range(2000):
         many.take(offset, is_sent=bool(offset % 2))
     with pytest.raises(ConfigError, match="too many to keep"):

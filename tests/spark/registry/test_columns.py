@@ -14,7 +14,7 @@ import ottla.testing
 from ottla.columns.types import Map, shown, struct_of
 from ottla.core.errors import ConfigError
 from ottla.decoding.columns import avro_columns, json_columns, news, protobuf_columns
-from ottla.decoding.schemas import Settled, settle
+from ottla.decoding.schemas import SettledSchema, settle
 from ottla.registry.avro.parsing import parse
 from ottla.schema import AnyDeserializer, AvroSerializer, JsonSchemaSerializer, ProtobufSerializer, Registry
 from ottla.spark.registry.encoding import RowEncoder, avro_schema, json_schema
@@ -121,7 +121,7 @@ def test_fields_that_only_the_newer_type_has() -> None:
 def test_settled_columns_are_written_down(registry: Registry) -> None:
     AvroSerializer(registry, V1).prepare("settled", "value")
     settled = settle(registry, "settled-value", "AVRO")
-    assert Settled.parse(settled.text()) == settled
+    assert SettledSchema.parse(settled.text()) == settled
     with pytest.raises(ConfigError, match="the schema of settled-value is AVRO, not JSON"):
         settle(registry, "settled-value", "JSON")
     with pytest.raises(ConfigError, match="subject missing of the registry at"):

@@ -36,7 +36,7 @@ _IMPLYING: Final = {
 """The operations that each operation implies."""
 
 
-class Asker(NamedTuple):
+class Requester(NamedTuple):
     principals: frozenset[str]
     """The client's principal, its groups and its roles."""
     host: str
@@ -60,34 +60,36 @@ class AclIndex:
             kind: sorted({len(prefix) for prefix in by_prefix}) for kind, by_prefix in self._prefixed.items()
         }
 
-    def asker(self, principals: Iterable[str], host: str) -> Asker:
+    def requester(self, principals: Iterable[str], host: str) -> Requester:
         """Resolve a client: its principals, their roles, and the roles of those roles."""
-        asker = Asker(frozenset(principals), host)
+        requester = Requester(frozenset(principals), host)
         while self._roles:
-            joined = {role for role in self._roles if role not in asker.principals and self._is_member(asker, role)}
+            joined = {
+                role for role in self._roles if role not in requester.principals and self._is_member(requester, role)
+            }
             if not joined:
                 break
-            asker = asker._replace(principals=asker.principals | joined)
-        return asker
+            requester = requester._replace(principals=requester.principals | joined)
+        return requester
 
-    def _is_member(self, asker: Asker, role: str) -> bool:
+    def _is_member(self, requester: Requester, role: str) -> bool:
         # Not `allows`: with `is_open_without`, a role without members must not include everyone.
-        bearing = [acl for acl in self._bearing_on(ResourceType.USER, role) if _makes_member(acl, asker)]
+        bearing = [acl for acl in self._bearing_on(ResourceType.USER, role) if _makes_member(acl, requester)]
         return bool(bearing) and all(acl.permission is AclPermission.ALLOW for acl in bearing)
 
-    def allows(self, asker: Asker, operation: AclOperation, kind: ResourceType, name: str) -> bool:
+    def allows(self, requester: Requester, operation: AclOperation, kind: ResourceType, name: str) -> bool:
         has_any = is_allowed = False
         for acl in self._bearing_on(kind, name):
             has_any = True
-            if _is_about(acl, asker) and _covers(acl, operation):
+            if _is_about(acl, requester) and _covers(acl, operation):
                 if acl.permission is AclPermission.DENY:
                     return False
                 is_allowed = True
         return is_allowed or (not has_any and self._is_open_without)
 
-    def allows_some(self, asker: Asker, operation: AclOperation, kind: ResourceType) -> bool:
+    def allows_some(self, requester: Requester, operation: AclOperation, kind: ResourceType) -> bool:
         """Whether the operation is allowed on any resource of this type (KIP-679)."""
-        patterns = [acl for acl in self._all_of(kind) if _is_about(acl, asker) and _covers(acl, operation)]
+        patterns = [acl for acl in self._all_of(kind) if _is_about(acl, requester) and _covers(acl, operation)]
         denied = [acl for acl in patterns if acl.permission is AclPermission.DENY]
         if any(_contains(WILDCARD, PatternType.LITERAL, acl) for acl in denied):
             return False
@@ -115,12 +117,15 @@ class AclIndex:
             yield from acls
 
 
-def _is_about(acl: Acl, asker: Asker) -> bool:
-    return (acl.principal in asker.principals or acl.principal == EVERYBODY) and acl.host in (asker.host, WILDCARD)
+def _is_about(acl: Acl, requester: Requester) -> bool:
+    return (acl.principal in requester.principals or acl.principal == EVERYBODY) and acl.host in (
+        requester.host,
+        WILDCARD,
+    )
 
 
-def _makes_member(acl: Acl, asker: Asker) -> bool:
-    return acl.operation is AclOperation.ALL and _is_about(acl, asker)
+def _makes_member(acl: Acl, requester: Requester) -> bool:
+    return acl.operation is AclOperation.ALL and _is_about(acl, requester)
 
 
 def _covers(acl: Acl, operation: AclOperation) -> bool:

@@ -11,7 +11,7 @@ from ottla.storage.catalog.entries import AclOperation, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ottla.broker.authorization.acl_index import Asker
+    from ottla.broker.authorization.acl_index import Requester
     from ottla.broker.requests.context import Client, Context
     from ottla.broker.security.audit import Audit
     from ottla.net.security_config import SecurityConfig
@@ -42,7 +42,7 @@ class Authorizer:
         key = name, client.principal, client.groups, client.peer[0], operation << _KIND_BITS | kind
         answer = self._known.get(key)
         if answer is None:
-            answer = self._decide(self._asker(client), operation, kind, name)
+            answer = self._decide(self._requester(client), operation, kind, name)
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             # Longer names are not valid, and would only take memory.
@@ -74,21 +74,21 @@ class Authorizer:
         acls = self._acls()
         if acls is not self._indexed:
             self._reindex(acls)
-        asker = self._asker(context.connection)
-        return self._is_super(asker) or self._index.allows_some(asker, AclOperation.WRITE, ResourceType.TOPIC)
+        requester = self._requester(context.connection)
+        return self._is_super(requester) or self._index.allows_some(requester, AclOperation.WRITE, ResourceType.TOPIC)
 
     def bits(self, context: Context, kind: ResourceType, name: str, among: Iterable[AclOperation]) -> int:
         """The operations that this client is allowed, as a bit field."""
         return sum(1 << one for one in among if self.is_allowed(context, one, kind, name))
 
-    def _decide(self, asker: Asker, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-        return self._is_super(asker) or self._index.allows(asker, operation, kind, name)
+    def _decide(self, requester: Requester, operation: AclOperation, kind: ResourceType, name: str) -> bool:
+        return self._is_super(requester) or self._index.allows(requester, operation, kind, name)
 
-    def _asker(self, client: Client) -> Asker:
-        return self._index.asker((client.principal, *client.groups), client.peer[0])
+    def _requester(self, client: Client) -> Requester:
+        return self._index.requester((client.principal, *client.groups), client.peer[0])
 
-    def _is_super(self, asker: Asker) -> bool:
-        return not self._super_users.isdisjoint(asker.principals)
+    def _is_super(self, requester: Requester) -> bool:
+        return not self._super_users.isdisjoint(requester.principals)
 
     def _reindex(self, acls: frozenset[Acl]) -> None:
         self._index = AclIndex(acls, is_open_without=self._is_open_without)

@@ -16,10 +16,11 @@ from ottla.broker.configs.tables.replication import REPLICATION
 from ottla.broker.configs.tables.retention import RETENTION
 from ottla.broker.configs.tables.schemas import SCHEMAS
 from ottla.broker.configs.tables.segments import SEGMENTS
+from ottla.broker.configs.tables.topic_tables import TABLES
 
 __all__ = ["TOPIC_DEFINITIONS", "ConfigType", "Definition", "Definitions", "broker_definitions", "group_definitions"]
 
-TOPIC_DEFINITIONS: Final[Definitions] = by_name(RETENTION, SEGMENTS, MESSAGES, REPLICATION, SCHEMAS)
+TOPIC_DEFINITIONS: Final[Definitions] = by_name(RETENTION, SEGMENTS, MESSAGES, REPLICATION, SCHEMAS, TABLES)
 
 
 @cache

@@ -44,30 +44,30 @@ def static_settings(
 
     Those of a LogConfig are not included: BrokerConfigs adds them.
     """
-    told, usual = static_kafka_settings(broker, net, groups, address, transactions), default_settings()
-    return {name: to_text(value) for name, value in told.items() if value is not None and value != usual[name]}
+    values, usual = static_kafka_settings(broker, net, groups, address, transactions), default_settings()
+    return {name: to_text(value) for name, value in values.items() if value is not None and value != usual[name]}
 
 
 def share_settings(share: ShareConfig) -> dict[str, str]:
     """Settings of share groups that differ from the defaults."""
-    told, usual = _share_kafka_settings(share), _share_kafka_settings(_USUAL.share)
-    return {name: str(value) for name, value in told.items() if value != usual[name]}
+    values, usual = _share_kafka_settings(share), _share_kafka_settings(_USUAL.share)
+    return {name: str(value) for name, value in values.items() if value != usual[name]}
 
 
 def security_settings(security: SecurityConfig, net: NetConfig) -> dict[str, str]:
     """Listeners and authentication."""
-    told = {"authorizer.class.name": _AUTHORIZER} if security.acls else {}
+    values = {"authorizer.class.name": _AUTHORIZER} if security.acls else {}
     if security.client_certificates != "none":
-        told["ssl.client.auth"] = security.client_certificates
+        values["ssl.client.auth"] = security.client_certificates
     if security.tls_min_version == "TLSv1.3":
-        told["ssl.enabled.protocols"] = "TLSv1.3"
+        values["ssl.enabled.protocols"] = "TLSv1.3"
     if security.session_max_ms:
-        told["connections.max.reauth.ms"] = str(security.session_max_ms)
+        values["connections.max.reauth.ms"] = str(security.session_max_ms)
     mechanisms = _mechanisms(security, net)
     if mechanisms:
-        told["sasl.enabled.mechanisms"] = ",".join(mechanisms)
-        told["sasl.server.max.receive.size"] = str(LOGIN_FRAME_BYTES)
-    return told
+        values["sasl.enabled.mechanisms"] = ",".join(mechanisms)
+        values["sasl.server.max.receive.size"] = str(LOGIN_FRAME_BYTES)
+    return values
 
 
 def _mechanisms(security: SecurityConfig, net: NetConfig) -> dict[str, None]:
@@ -78,13 +78,13 @@ def _mechanisms(security: SecurityConfig, net: NetConfig) -> dict[str, None]:
 
 def cluster_settings(cluster: ClusterConfig) -> dict[str, str]:
     """Settings of a cluster member: the default replication factor and its rack."""
-    told = {
+    values = {
         "default.replication.factor": cluster.default_replication_factor,
         "offsets.topic.replication.factor": cluster.internal_replication_factor,
         "transaction.state.log.replication.factor": cluster.internal_replication_factor,
     }
     rack = {"broker.rack": cluster.rack} if cluster.rack else {}
-    return {name: str(value) for name, value in told.items() if value != 1} | rack
+    return {name: str(value) for name, value in values.items() if value != 1} | rack
 
 
 def _share_kafka_settings(share: ShareConfig) -> dict[str, int]:

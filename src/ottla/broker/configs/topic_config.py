@@ -62,6 +62,8 @@ class TopicConfig(Struct, frozen=True, kw_only=True):
     max_compaction_lag_ms: int
     min_cleanable_dirty_ratio: float
     schemas: SchemaRule | None = None
+    has_table: bool = False
+    """Whether `ottla lake` maintains it as an Iceberg table."""
 
     @property
     def keeps_batches(self) -> bool:
@@ -84,8 +86,13 @@ def build(log: LogConfig, values: Mapping[str, Value]) -> TopicConfig:
     settings: dict[str, Any] = {field: values[key] for field, key in _TOPIC_KEYS}
     codec = values["compression.type"]
     level = _integer(values, f"compression.{codec}.level") if codec in _COMPRESSION_LEVELS else None
-    schemas = _schema_rule(values)
-    return TopicConfig(log=_log_config(log, values), compression_level=level, schemas=schemas, **settings)
+    return TopicConfig(
+        log=_log_config(log, values),
+        compression_level=level,
+        schemas=_schema_rule(values),
+        has_table=bool(values["ottla.table.enable"]),
+        **settings,
+    )
 
 
 def _schema_rule(values: Mapping[str, Value]) -> SchemaRule | None:
@@ -168,6 +175,12 @@ def conflict(values: Mapping[str, Value], *, is_encrypted: bool = True) -> str |
     least, most = _integer(values, "min.compaction.lag.ms"), _integer(values, "max.compaction.lag.ms")
     if least > most:
         return f"min.compaction.lag.ms ({least}) must not be more than max.compaction.lag.ms ({most})"
+    return _table_conflict(values) if values["ottla.table.enable"] else None
+
+
+def _table_conflict(values: Mapping[str, Value]) -> str | None:
+    if values["ottla.table.values"] == "json" and not values["ottla.table.columns"]:
+        return "ottla.table.values=json needs ottla.table.columns, such as id bigint, name string"
     return None
 
 

@@ -74,8 +74,8 @@ class MarkerDelivery:
         untold -= {at for at in untold if not self._broker.topics.exists(at)}
         results: dict[TopicPartition, ErrorCode] = {}
         asked = [self._tell(node, places, producer, marker) for node, places in self._by_leader(untold).items()]
-        for told in [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked):
-            results |= told
+        for part in [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked):
+            results |= part
         for at, error in results.items():
             if error in _HAS_HEARD_OF_LATER:
                 _logger.warning("%s: skipping the end marker, a later transaction has started: %s", at, error.name)

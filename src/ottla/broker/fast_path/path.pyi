@@ -1,6 +1,6 @@
 from ottla.broker.broker import Broker
 from ottla.broker.metrics import ApiStats
-from ottla.net.connection import Waiting
+from ottla.net.service import Waiting
 from ottla.wire.declare import Sendable
 
 class FastPath:

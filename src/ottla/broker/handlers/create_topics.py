@@ -23,7 +23,14 @@ from ottla.broker.configs.describe import describe_topic
 from ottla.broker.configs.replies import for_create
 from ottla.broker.requests.turns import Turns
 from ottla.broker.topics import INTERNAL_TOPICS
-from ottla.core.errors import ApiError, ErrorCode, InvalidPartitions, InvalidRequest, UnknownTopicOrPartition
+from ottla.core.errors import (
+    ApiError,
+    ErrorCode,
+    InvalidPartitions,
+    InvalidRequest,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -71,7 +78,7 @@ async def _create(
     broker: Broker, topic: CreatableTopic, request: CreateTopicsRequest, context: Context
 ) -> CreatableTopicResult:
     try:
-        broker.topics.check_new(topic.name)
+        await _check_new(broker, topic.name)
         configs = new_topic_configs(broker.configs, topic.configs)
         partitions = placement.count_of(topic, broker.config.default_partitions, broker.topology.node_ids)
         if topic.name not in INTERNAL_TOPICS:
@@ -96,6 +103,15 @@ async def _create(
         replication_factor=factor or broker.default_replication_factor,
         configs=_described(broker, configs) if context.version >= _CONFIGS_SINCE else None,
     )
+
+
+async def _check_new(broker: Broker, name: str) -> None:
+    try:
+        broker.topics.check_new(name)
+    except TopicAlreadyExists:
+        # It may have been deleted at another broker.
+        await broker.administration.catch_up(name)
+        broker.topics.check_new(name)
 
 
 def _described(broker: Broker, configs: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:

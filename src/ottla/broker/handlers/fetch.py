@@ -219,7 +219,7 @@ def _read_for_follower(
     request = asked.request
     role, follower, offset = partition.role, _follower_in(request), wanted.fetch_offset
     partition.check_epoch(wanted.current_leader_epoch)
-    role.check_follower(offset)
+    role.check_follower(follower, offset, request.replica_state.replica_epoch)
     divergence = partition.divergence(offset, wanted.last_fetched_epoch)
     if divergence is not None:
         return _diverging(partition, wanted, request.isolation_level, divergence)
@@ -229,7 +229,8 @@ def _read_for_follower(
     room = min(wanted.partition_max_bytes, role.sendable(follower, left))
     records = _records(partition, asked, wanted, (room, until), is_first)
     role.sent(follower, len(records))
-    return _fetched(partition, wanted, request.isolation_level, records)
+    removed_until = partition.log.removed_tombstones.until
+    return _fetched(partition, wanted, request.isolation_level, records, tombstones_removed_until=removed_until)
 
 
 def _records(
@@ -264,6 +265,7 @@ def _fetched(  # noqa: PLR0913
     *,
     diverging_epoch: EpochEndOffset = _NO_DIVERGENCE,
     preferred_read_replica: int = NO_NODE,
+    tombstones_removed_until: int = 0,
 ) -> PartitionData:
     is_committed = isolation_level == _READ_COMMITTED and preferred_read_replica == NO_NODE
     log, high_watermark = partition.log, partition.high_watermark
@@ -274,6 +276,7 @@ def _fetched(  # noqa: PLR0913
         last_stable_offset=min(high_watermark, log.last_stable_offset),
         log_start_offset=log.start_offset,
         diverging_epoch=diverging_epoch,
+        tombstones_removed_until=tombstones_removed_until,
         aborted_transactions=_aborted(partition, wanted.fetch_offset, records) if is_committed else None,
         preferred_read_replica=preferred_read_replica,
         records=cast("AnyBytes", records),
@@ -324,7 +327,7 @@ def _response(plan: Plan, results: Results) -> FetchResponse:
         if plan.is_incremental:
             results = [(key, data) for key, data in results if session.is_news(key, data)]
         for key, data in results:
-            session.told(key, data)
+            session.record_sent(key, data)
     topics: dict[tuple[str, bytes], list[PartitionData]] = {}
     for key, data in results:
         topics.setdefault((key.topic, key.topic_id), []).append(data)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.broker.requests.context import Context
     from ottla.broker.requests.turns import InTurns
     from ottla.broker.topics import TopicState
-    from ottla.broker.topology import Placed
+    from ottla.broker.topology import PartitionPlacement
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def _described(broker: Broker, state: TopicState) -> MetadataResponseTopic:
     )
 
 
-def _partition(index: int, placed: Placed) -> MetadataResponsePartition:
+def _partition(index: int, placed: PartitionPlacement) -> MetadataResponsePartition:
     return MetadataResponsePartition(
         error_code=placed.error_code,
         partition_index=index,

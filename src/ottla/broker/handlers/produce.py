@@ -69,7 +69,7 @@ def produce(
         for part in topic.partition_data:
             try:
                 results.append(_append(broker, topic, part, context, unsafe, request))
-            except _NotAtOnce:
+            except _Deferred:
                 done = [result for each in responses for result in each.partition_responses] + results
                 return _produce_many(broker, request, context, done=done, unsafe=unsafe)
             except ApiError as refused:
@@ -119,7 +119,7 @@ async def _produce_many(  # noqa: PLR0913
             try:
                 try:
                     results.append(_append(broker, topic, part, context, unsafe, request, transaction))
-                except _NotAtOnce as late:
+                except _Deferred as late:
                     prepared = await _prepared(broker, late, allowance)
                     results.append(_append(broker, topic, part, context, unsafe, request, transaction, prepared))
             except ApiError as refused:
@@ -211,14 +211,14 @@ def _at_once(broker: Broker, partition: Partition, intake: Intake, records: memo
     try:
         prepared = intake.apply(records, AT_ONCE_BYTES)
     except DecompressedTooLarge:
-        raise _NotAtOnce(partition, intake, records) from None
+        raise _Deferred(partition, intake, records) from None
     schemas = intake.schemas
     if schemas is not None and not broker.schemas.validation.accepts(partition.at.topic, schemas, prepared.batch):
-        raise _NotAtOnce(partition, intake, records)
+        raise _Deferred(partition, intake, records)
     return prepared
 
 
-async def _prepared(broker: Broker, late: _NotAtOnce, allowance: Allowance) -> Prepared:
+async def _prepared(broker: Broker, late: _Deferred, allowance: Allowance) -> Prepared:
     intake, records = late.intake, late.records
     limit = broker.inflating.limit(len(records), intake.max_message_bytes)
     prepared = await broker.inflating.in_thread(partial(intake.apply, records), limit, allowance)
@@ -228,7 +228,7 @@ async def _prepared(broker: Broker, late: _NotAtOnce, allowance: Allowance) -> P
     return prepared
 
 
-class _NotAtOnce(Exception):  # noqa: N818 - not an error: it is done elsewhere
+class _Deferred(Exception):  # noqa: N818 - not an error: it is done elsewhere
     """Decompressing the batch would block the event loop for too long, or its schema ids must be looked up."""
 
     def __init__(self, partition: Partition, intake: Intake, records: memoryview) -> None:

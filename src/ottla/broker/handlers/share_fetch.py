@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.batches.delays import delays_in
 from ottla.broker.requests.waiting import ByteWait
-from ottla.broker.share.taking import Asked, Looking, available_bytes, take
+from ottla.broker.share.acquiring import AcquireLimits, FetchProgress, acquire, available_bytes
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.security import AclOperation, ResourceType
 from ottla.records.compression import DecompressedTooLarge
-from ottla.share.sessions import CLOSING, OPENING, At, session_key
+from ottla.share.sessions import CLOSING, OPENING, TopicIdPartition, session_key
 from ottla.wire.messages import share_acknowledge as acknowledge
 from ottla.wire.messages import share_fetch as fetch
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.requests.context import Context
+    from ottla.broker.share.acquiring import Acquisition
     from ottla.broker.share.shared import Shared
-    from ottla.broker.share.taking import Taken
     from ottla.share.sessions import Session
 
 _MAX_WAIT_MS: Final = 300_000
@@ -47,7 +47,9 @@ async def share_fetch(broker: Broker, request: fetch.ShareFetchRequest, context:
         share.check(key.group_id)
         session = share.sessions.fetching(key, request.share_session_epoch, context.connection)
         asked = {
-            At(topic.topic_id, part.partition_index): part for topic in request.topics for part in topic.partitions
+            TopicIdPartition(topic.topic_id, part.partition_index): part
+            for topic in request.topics
+            for part in topic.partitions
         }
         acknowledged = await _acknowledge(
             broker, session, {at: part.acknowledgement_batches for at, part in asked.items()}
@@ -64,7 +66,8 @@ async def share_fetch(broker: Broker, request: fetch.ShareFetchRequest, context:
             node_endpoints=(),
         )
     session.update(
-        asked, (At(each.topic_id, index) for each in request.forgotten_topics_data for index in each.partitions)
+        asked,
+        (TopicIdPartition(each.topic_id, index) for each in request.forgotten_topics_data for index in each.partitions),
     )
     taken, failed = await _take(broker, session, request, context)
     if request.share_session_epoch == OPENING:
@@ -74,13 +77,13 @@ async def share_fetch(broker: Broker, request: fetch.ShareFetchRequest, context:
 
 async def _take(
     broker: Broker, session: Session, request: fetch.ShareFetchRequest, context: Context
-) -> tuple[dict[At, Taken], dict[At, _Outcome]]:
+) -> tuple[dict[TopicIdPartition, Acquisition], dict[TopicIdPartition, _Outcome]]:
     """Records of these partitions; waits until there are some."""
     share, group_id = broker.share, session.key.group_id
     until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
     least = max(request.min_bytes, 1)
     may_wait = request.max_wait_ms > 0 and request.max_records > 0 and request.max_bytes > 0
-    looking = Looking()
+    progress = FetchProgress()
     while True:
         shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
         # Started before they are read: events from now on must count.
@@ -88,9 +91,9 @@ async def _take(
         try:
             available = _available(broker, group_id, shared, least)
             if failed or available >= least or not may_wait:
-                taken, is_unfinished = _take_now(broker, session, request, shared, failed, looking)
+                taken, is_unfinished = _take_now(broker, session, request, shared, failed, progress)
                 if is_unfinished:
-                    await _look_into_large(broker, looking)
+                    await _look_into_large(broker, progress)
                     continue
                 if taken or failed or not may_wait:
                     return taken, failed
@@ -101,26 +104,26 @@ async def _take(
             wait.end()
         if wait.is_last:
             shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
-            return _take_now(broker, session, request, shared, failed, looking)[0], failed
+            return _take_now(broker, session, request, shared, failed, progress)[0], failed
 
 
-async def _look_into_large(broker: Broker, looking: Looking) -> None:
+async def _look_into_large(broker: Broker, progress: FetchProgress) -> None:
     """Find delayed records in batches that take long to decompress, while other requests are served."""
     inflating = broker.inflating
     allowance = inflating.allowance()
-    for key, (batch, header) in looking.large.items():
+    for key, (batch, header) in progress.large.items():
         look = partial(delays_in, batch, header, broker.share.now_ms())
         try:
-            looking.known[key] = (await inflating.in_thread(look, inflating.limit(len(batch)), allowance)).delays
+            progress.known[key] = (await inflating.in_thread(look, inflating.limit(len(batch)), allowance)).delays
         except DecompressedTooLarge:
             # Readers decompress or reject it: none of its records is delayed.
-            looking.known[key] = ()
-    looking.large.clear()
-    looking.inflated_bytes = 0
+            progress.known[key] = ()
+    progress.large.clear()
+    progress.inflated_bytes = 0
     await asyncio.sleep(0)
 
 
-def _available(broker: Broker, group_id: str, shared: Mapping[At, Shared], least: int) -> int:
+def _available(broker: Broker, group_id: str, shared: Mapping[TopicIdPartition, Shared], least: int) -> int:
     """The number of available bytes. Not counted for a minimum of one byte: `_take_now` finds out."""
     if least == 1:
         return 1
@@ -132,12 +135,12 @@ def _available(broker: Broker, group_id: str, shared: Mapping[At, Shared], least
 
 
 def _find(
-    broker: Broker, session: Session, context: Context, unready: Mapping[At, ApiError]
-) -> tuple[dict[At, Shared], dict[At, _Outcome]]:
+    broker: Broker, session: Session, context: Context, unready: Mapping[TopicIdPartition, ApiError]
+) -> tuple[dict[TopicIdPartition, Shared], dict[TopicIdPartition, _Outcome]]:
     """The partitions of the session that may still be read: ACLs may have changed."""
     authorizer = broker.security.authorizer
-    found: dict[At, Shared] = {}
-    failed: dict[At, _Outcome] = {}
+    found: dict[TopicIdPartition, Shared] = {}
+    failed: dict[TopicIdPartition, _Outcome] = {}
     for at in session.partitions:
         try:
             if at in unready:
@@ -157,25 +160,25 @@ def _take_now(  # noqa: PLR0913
     broker: Broker,
     session: Session,
     request: fetch.ShareFetchRequest,
-    shared: Mapping[At, Shared],
-    failed: dict[At, _Outcome],
-    looking: Looking,
-) -> tuple[dict[At, Taken], bool]:
+    shared: Mapping[TopicIdPartition, Shared],
+    failed: dict[TopicIdPartition, _Outcome],
+    progress: FetchProgress,
+) -> tuple[dict[TopicIdPartition, Acquisition], bool]:
     """The available records, and whether some partition must be inspected further first."""
     share = broker.share
     settings = share.settings(session.key.group_id)
     room = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room)
     records = request.max_records
-    taken: dict[At, Taken] = {}
+    taken: dict[TopicIdPartition, Acquisition] = {}
     is_unfinished = False
     for at, one in shared.items():
         if records <= 0 or room <= 0:
             break
-        asked = Asked(
+        asked = AcquireLimits(
             session.key.member_id, records, room, is_strict=request.share_acquire_mode == _STRICT, may_exceed=not taken
         )
         try:
-            got = take(one, asked, settings, share.now_ms(), looking)
+            got = acquire(one, asked, settings, share.now_ms(), progress)
         except ApiError as refused:
             failed[at] = _Outcome(refused.code, str(refused))
             continue
@@ -193,9 +196,9 @@ def _take_now(  # noqa: PLR0913
 def _fetched(
     broker: Broker,
     group_id: str,
-    acknowledged: Mapping[At, _Outcome],
-    taken: Mapping[At, Taken],
-    failed: Mapping[At, _Outcome],
+    acknowledged: Mapping[TopicIdPartition, _Outcome],
+    taken: Mapping[TopicIdPartition, Acquisition],
+    failed: Mapping[TopicIdPartition, _Outcome],
 ) -> fetch.ShareFetchResponse:
     topics: dict[bytes, list[fetch.PartitionData]] = {}
     for at in {**acknowledged, **failed, **taken}:
@@ -228,7 +231,7 @@ def _fetched(
     )
 
 
-def _leader(broker: Broker, at: At) -> tuple[int, int]:
+def _leader(broker: Broker, at: TopicIdPartition) -> tuple[int, int]:
     """The leader of a partition, and its epoch."""
     state = broker.topics.by_id.get(at.topic_id)
     if broker.cluster is None or state is None or not 0 <= at.partition < len(state.partitions):
@@ -244,7 +247,7 @@ async def share_acknowledge(
 ) -> acknowledge.ShareAcknowledgeResponse:
     share = broker.share
     asked = {
-        At(topic.topic_id, part.partition_index): part.acknowledgement_batches
+        TopicIdPartition(topic.topic_id, part.partition_index): part.acknowledgement_batches
         for topic in request.topics
         for part in topic.partitions
     }
@@ -284,11 +287,11 @@ async def share_acknowledge(
 async def _acknowledge(
     broker: Broker,
     session: Session,
-    asked: Mapping[At, tuple[fetch.AcknowledgementBatch | acknowledge.AcknowledgementBatch, ...]],
-) -> dict[At, _Outcome]:
+    asked: Mapping[TopicIdPartition, tuple[fetch.AcknowledgementBatch | acknowledge.AcknowledgementBatch, ...]],
+) -> dict[TopicIdPartition, _Outcome]:
     """The results, for each acknowledged partition."""
     partitions = broker.share.partitions
-    outcomes: dict[At, _Outcome] = {}
+    outcomes: dict[TopicIdPartition, _Outcome] = {}
     begun = []
     unready = await broker.share.ready(session.key.group_id, (at for at, batches in asked.items() if batches))
     for at, batches in asked.items():

@@ -34,7 +34,7 @@ _ENOUGH_BYTES: Final = 4 << 20
 """After this many bytes no further batch is decompressed; the rest is read the next time."""
 
 
-class Asking(Protocol):
+class FetchClient(Protocol):
     @property
     def inflating(self) -> Inflating: ...
     async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT: ...
@@ -47,7 +47,7 @@ class Piece(NamedTuple):
 
 
 async def fetch(
-    client: Asking,
+    client: FetchClient,
     topic: str,
     positions: Mapping[int, int],
     *,

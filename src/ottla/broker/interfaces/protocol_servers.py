@@ -81,3 +81,18 @@ class ShardServer(Protocol):
     def unregister(self, topic: str, consumer: str) -> None: ...
 
     def topic_deleted(self, topic: str) -> None: ...
+
+
+class TableWriter(Protocol):
+    """The process that writes topics' Iceberg tables."""
+
+    restarts: int
+
+    @property
+    def pid(self) -> int | None:
+        """None while no process runs."""
+
+    def start(self) -> None:
+        """Start it, if it is not running."""
+
+    async def stop(self) -> None: ...

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.client.config import ClientConfig
 from ottla.client.errors import ConnectFailed
-from ottla.client.opening import Manner, open_connection
+from ottla.client.opening import ConnectionSettings, open_connection
 
 if TYPE_CHECKING:
     from ottla.broker.replication.replication import Replication
@@ -26,11 +26,11 @@ class NodeConnections:
             request_timeout_ms=answer_ms,
             security=replication.security,
         )
-        self._manner = Manner(config, replication.tls, bytearray(scratch_bytes))
+        self._settings = ConnectionSettings(config, replication.tls, bytearray(scratch_bytes))
 
     async def open(self, node: int) -> Connection:
         """Raises ClientError if the node is unreachable."""
         broker = self._replication.cluster.view.brokers.get(node)
         if broker is None:
             raise ConnectFailed(f"broker {node} is not registered")
-        return await open_connection(broker.address, self._manner)
+        return await open_connection(broker.address, self._settings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.client.errors import raise_for
 from ottla.cluster.replication.following import Restart, Truncate, truncation_point, when_out_of_range
 from ottla.records.batch import HEADER_BYTES, read_header
+from ottla.storage.files import storage_errors
 from ottla.storage.truncation import restart_at, truncate_to
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
@@ -25,6 +26,10 @@ _EARLIEST: Final = -2
 def take_over(replica: Replica, data: PartitionData) -> None:
     """Append the batches, and update log start offset and high watermark from the leader."""
     log = replica.log
+    if log.next_offset < data.tombstones_removed_until:
+        # The copy lacks them as well.
+        with storage_errors(log.folder.name):
+            log.removed_tombstones.raise_to(data.tombstones_removed_until)
     records = memoryview(data.records or b"")
     at = 0
     while at + HEADER_BYTES <= len(records):

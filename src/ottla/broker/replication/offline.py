@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.cluster.election import given_up, without
-from ottla.core.errors import ApiError
+from ottla.core.errors import ApiError, StorageError
 
 if TYPE_CHECKING:
     from ottla.broker.replication.replica import Replica
@@ -27,6 +27,8 @@ _MOST_DOUBLINGS: Final = 16
 _AGAIN_S: Final = 0.5
 _CALM_S: Final = 60.0
 """A replica that fails again sooner than this after it was reopened gets a longer backoff."""
+_MOST_OPENINGS: Final = 2
+"""The maximum number of logs recovered at the same time: threads must be left for other work."""
 
 
 def backoff_s(first_s: float, attempts: int) -> float:
@@ -42,7 +44,7 @@ class _Offline:
         self.why = ""
         self.attempts = 0
         self.next_s: float | None = None
-        """When it is reopened; None for never."""
+        """When it is reopened; None for never, and while it is being reopened."""
         self.was_open = False
         """Whether its log failed while it was open."""
         self.may_lack_records = False
@@ -56,6 +58,7 @@ class OfflineReplicas:
         """When each replica was reopened, and after how many attempts."""
         self._leaving: dict[PartitionKey, asyncio.Task[None]] = {}
         self._report: asyncio.Task[None] | None = None
+        self._openings: set[asyncio.Task[None]] = set()
 
     @property
     def replicas(self) -> list[Replica]:
@@ -116,8 +119,21 @@ class OfflineReplicas:
     def open_due(self, now_s: float) -> None:
         """Reopen replicas whose backoff has passed."""
         for each in tuple(self._offline.values()):
-            if each.next_s is not None and each.next_s <= now_s and self._may_open(each):
-                self._open(each)
+            if len(self._openings) == _MOST_OPENINGS:
+                return
+            if each.next_s is not None and each.next_s <= now_s and self._is_wanted(each) and self._may_open(each):
+                each.next_s = None
+                task = asyncio.get_running_loop().create_task(self._open(each))
+                self._openings.add(task)
+                task.add_done_callback(self._opened_or_not)
+
+    def _opened_or_not(self, task: asyncio.Task[None]) -> None:
+        self._openings.discard(task)
+        self.open_due(asyncio.get_running_loop().time())
+
+    def _is_wanted(self, each: _Offline) -> bool:
+        """Whether the replica is still there, and offline."""
+        return self._offline.get(each.replica.key) is each and self._replication.is_current(each.replica)
 
     def _may_open(self, each: _Offline) -> bool:
         """Whether to reopen it. A log that may have lost records is not reopened while this broker is leader or in the
@@ -128,16 +144,17 @@ class OfflineReplicas:
             return True
         return state.leader != self._replication.node_id and self._after(each, state) == state
 
-    def _open(self, each: _Offline) -> None:
-        replica, broker = each.replica, self._replication.broker
-        if each.was_open:
-            broker.flusher.forget(replica.partition)
-            broker.data_dir.let_go(replica.partition.at)
-            replica.partition.close()
+    async def _open(self, each: _Offline) -> None:
+        replica = each.replica
         try:
+            await self._recover(each)
+            if not self._is_wanted(each):
+                return
             replica.open_again()
-        except ApiError:
-            return  # `failed` was called
+        except Exception as failed:  # noqa: BLE001 - other partitions must not be affected
+            if self._is_wanted(each):
+                self.failed(replica, str(failed) or repr(failed))
+            return
         if self._lacks_needed_records(each):
             self.log_failed(replica, "records of its log are missing", may_lack_records=True, is_final=False)
             return
@@ -145,6 +162,25 @@ class OfflineReplicas:
         _logger.warning("%s: replica on broker %d is online again", replica.partition.at, replica.node_id)
         self._remove(replica)
         self._replication.resume(replica)
+
+    async def _recover(self, each: _Offline) -> None:
+        """Recover the log in another thread. The replica is offline meanwhile, and may be removed or deleted."""
+        if not self._is_wanted(each):
+            return
+        replica, broker = each.replica, self._replication.broker
+        if each.was_open:
+            broker.flusher.forget(replica.partition)
+            broker.data_dir.let_go(replica.partition.at)
+            replica.partition.close()
+        topic = broker.topics.by_id[replica.key.topic_id.raw]
+        opening = broker.data_dir.begin_opening(replica.partition.at, topic.config.log, topic.entry.id)
+        await asyncio.get_running_loop().run_in_executor(None, opening.run)
+        if self._is_wanted(each) and self._may_open(each):
+            broker.data_dir.finish_opening(opening).use_config(topic.config.log)
+        else:
+            broker.maintenance.remove(broker.data_dir.cancel_opening(opening))
+            if self._is_wanted(each):
+                raise StorageError(each.why)
 
     def _lacks_needed_records(self, each: _Offline) -> bool:
         """Whether recovery truncated records that the ISR or an election may still rely on."""
@@ -227,4 +263,5 @@ class OfflineReplicas:
         tasks = [*self._leaving.values(), *([] if self._report is None else [self._report])]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # A recovery cannot be cancelled, and must not go on in a folder that was closed.
+        await asyncio.gather(*tasks, *self._openings, return_exceptions=True)

@@ -142,7 +142,8 @@ class Replica:
     # Changing roles
 
     def become_leader(self, state: PartitionState, now_ms: int) -> None:
-        parked = self._parked_until(state.leader_epoch)
+        before = self._led_until(state.leader_epoch)
+        parked = ParkedAppends() if before is None else before.hand_over()
         self.step_down()
         self.state = state
         self.partition.leader_epoch = state.leader_epoch
@@ -150,15 +151,15 @@ class Replica:
         lag_ms = self._replication.config.replica_lag_time_max_ms
         leading = Leading(state, log.next_offset, high_watermark, lag_ms=lag_ms, now_ms=now_ms)
         leading.present = self._replication.present
+        if before is not None:
+            leading.copied_from_start = before.leading.copied_from_start
         self.led = Leader(self, self._replication, leading, parked)
         self._take(self.led)
         self.led.advance()
 
-    def _parked_until(self, leader_epoch: int) -> ParkedAppends:
-        """Appends of the previous epoch, if this broker led then, too: no other leader can have removed them."""
-        if self.led is None or leader_epoch != self.leader_epoch + 1:
-            return ParkedAppends()
-        return self.led.hand_over()
+    def _led_until(self, leader_epoch: int) -> Leader | None:
+        """Its role in the previous epoch, if this broker led then, too: no other leader can have changed the log."""
+        return self.led if leader_epoch == self.leader_epoch + 1 else None
 
     def become_follower(self, state: PartitionState) -> None:
         """Become a follower, or have no role if the partition has no replica here."""

@@ -101,7 +101,7 @@ class _ReplicaRole(Role):
         if offset > self.high_watermark:
             raise OffsetNotAvailable(f"{self._partition.at} is not yet replicated to offset {offset}")
 
-    def check_follower(self, offset: int) -> None:  # noqa: ARG002
+    def check_follower(self, follower: int, offset: int, broker_epoch: int) -> None:  # noqa: ARG002
         raise self._replica.not_leader()
 
 
@@ -261,11 +261,14 @@ class Leader(_ReplicaRole):
 
     # Followers
 
-    def check_follower(self, offset: int) -> None:
+    def check_follower(self, follower: int, offset: int, broker_epoch: int) -> None:
         self.check_leads()
         log = self._partition.log
         if not log.start_offset <= offset <= log.next_offset:
             raise OffsetOutOfRange(f"{offset} is not in {log.start_offset}..{log.next_offset}")
+        removed_until = log.removed_tombstones.until
+        if not self.leading.may_continue(follower, offset, broker_epoch, log.start_offset, removed_until):
+            raise OffsetOutOfRange(f"tombstones from {offset} to {removed_until} are removed: copy the whole log")
 
     def record_fetch(self, follower: int, offset: int, start_offset: int, broker_epoch: int) -> None:
         leading, log, now_ms = self.leading, self._partition.log, self._replication.now_ms()

@@ -7,7 +7,7 @@ awaitable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -41,10 +41,8 @@ def normalized(function: Callable[[Broker, Any, Context], Any]) -> Handler:
     return handler
 
 
-async def settled(answer: NowOrLater) -> Any:  # noqa: ANN401 - the response type of the handler's API
-    if answer is None or isinstance(answer, Response):
-        return answer
-    return await answer
+async def settled(answer: T | Awaitable[T]) -> T:
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
 def then(answer: NowOrLater, change: Callable[[Any], NowOrLater]) -> NowOrLater:

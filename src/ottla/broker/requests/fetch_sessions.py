@@ -85,7 +85,7 @@ class Session:
             or data.diverging_epoch.epoch >= 0
         )
 
-    def told(self, key: Key, data: PartitionData) -> None:
+    def record_sent(self, key: Key, data: PartitionData) -> None:
         if key not in self.wanted:
             return
         if data.error_code:

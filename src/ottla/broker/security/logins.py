@@ -15,7 +15,7 @@ from ottla.core.errors import StorageError
 from ottla.core.security import LoginFailed, PasswordExpired
 from ottla.net.sasl.decoys import Decoys, shapes_of
 from ottla.net.sasl.exchange import LoggedIn
-from ottla.net.sasl.guessing import Guessing
+from ottla.net.sasl.login_throttle import LoginThrottle
 from ottla.net.sasl.plain import Passwords, Plain
 from ottla.net.sasl.scram import Scram
 from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
@@ -68,7 +68,7 @@ class Logins:
         self.passwords = Passwords(self._find, self._decoys, now_ms)
         self._tokens = _tokens(config)
         self._reported: set[str] = set()
-        self._guessing = Guessing()
+        self._guessing = LoginThrottle()
         # Separate threads: a flood of passwords must not block disk operations.
         self._threads = ThreadPoolExecutor(_THREADS, "ottla-login")
 

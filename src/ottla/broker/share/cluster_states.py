@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.interfaces.partition_facts import bounds
 from ottla.broker.share.coordinator import ShareCoordinator
 from ottla.broker.share.led_states import LedStates
-from ottla.broker.share.questions import StateQuestions
+from ottla.broker.share.state_client import ShareStateClient
 from ottla.broker.share.states import Progress
 from ottla.core.errors import ApiError, ErrorCode
 
@@ -36,7 +36,7 @@ class ClusterStates:
         self._broker = broker
         self._coordinator = ShareCoordinator(broker, replication.cluster, config)
         self.coordinator: ShareCoordinator | None = self._coordinator
-        self._questions = StateQuestions(broker, replication)
+        self._questions = ShareStateClient(broker, replication)
         self._led = LedStates(self._questions, first_offset, dropped)
         self.ready = self._led.ready
         self.rules_of = self._led.rules_of

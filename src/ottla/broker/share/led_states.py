@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ottla.broker.partition import Partition
-    from ottla.broker.share.questions import StateQuestions
+    from ottla.broker.share.state_client import ShareStateClient
     from ottla.share.fates import Change
     from ottla.share.formats import StateKey
 
@@ -40,7 +40,7 @@ class Sent(NamedTuple):
 class LedStates:
     def __init__(
         self,
-        questions: StateQuestions,
+        questions: ShareStateClient,
         first_offset: Callable[[str, Partition], int],
         dropped: Callable[[StateKey], None],
     ) -> None:

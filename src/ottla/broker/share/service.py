@@ -21,9 +21,9 @@ from ottla.core.errors import ApiError, ErrorCode, GroupIdNotFound, NonEmptyGrou
 from ottla.groups.refusals import Refused as TooLarge
 from ottla.share.assignor import TopicSize
 from ottla.share.formats import StateKey
-from ottla.share.group import LEAVING, Caller, Heard, ShareGroup, hear, refused
+from ottla.share.group import LEAVING, Caller, HeartbeatResult, ShareGroup, handle_heartbeat, refused
 from ottla.share.log import records_between, records_of_end
-from ottla.share.sessions import At, Sessions
+from ottla.share.sessions import Sessions, TopicIdPartition
 from ottla.share.settings import settings_of
 from ottla.share.table import ShareGroups
 from ottla.storage.catalog.entries import ConfigResource, ConfigScope
@@ -180,7 +180,7 @@ class ShareService:
             lock = self._locks[group_id] = asyncio.Lock()
         return lock
 
-    async def _hear(self, request: ShareGroupHeartbeatRequest, caller: Caller) -> Heard:
+    async def _hear(self, request: ShareGroupHeartbeatRequest, caller: Caller) -> HeartbeatResult:
         """Write and apply the new state of the group in one step; returns once it is safe."""
         async with self._alone(request.group_id):
             heard, written = await self._take_over(request, caller)
@@ -189,11 +189,11 @@ class ShareService:
 
     async def _take_over(
         self, request: ShareGroupHeartbeatRequest, caller: Caller
-    ) -> tuple[Heard, list[Written | None]]:
+    ) -> tuple[HeartbeatResult, list[Written | None]]:
         begun: dict[StateKey, Written | None] = {}
         while True:
             before = self.groups.get(request.group_id) or ShareGroup(id=request.group_id)
-            heard = hear(before, request, caller, self._topic_size, self.config.max_size)
+            heard = handle_heartbeat(before, request, caller, self._topic_size, self.config.max_size)
             if heard.response.error_code or heard.group is before:
                 return heard, []
             missing = {
@@ -318,7 +318,7 @@ class ShareService:
 
     # Partitions and sessions
 
-    async def ready(self, group_id: str, places: Iterable[At]) -> dict[At, ApiError]:
+    async def ready(self, group_id: str, places: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, ApiError]:
         """In a cluster: load the states of partitions that this node leads; returns the errors of those that failed."""
         if self._broker.cluster is None:
             return {}
@@ -329,9 +329,9 @@ class ShareService:
             if partition is not None and partition.leads:
                 wanted[StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)] = partition
         unready = await self.states.ready(wanted)
-        return {At(key.topic_id, key.partition): error for key, error in unready.items()}
+        return {TopicIdPartition(key.topic_id, key.partition): error for key, error in unready.items()}
 
-    def shared(self, group_id: str, at: At) -> Shared:
+    def shared(self, group_id: str, at: TopicIdPartition) -> Shared:
         """Raises ApiError unless the group reads this partition."""
         partition = self._broker.topics.partition_by_id(at.topic_id, at.partition)
         partition.check_leads()

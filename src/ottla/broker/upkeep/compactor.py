@@ -88,8 +88,10 @@ class Compactor:
                 raise compaction.error
             for rewrite in compaction.rewrites():
                 await loop.run_in_executor(None, rewrite.run)
-                if not self._is_there(topic):
+                if not self._is_there(topic) or log.is_abandoned:
                     return
+                if rewrite.error is None:
+                    await loop.run_in_executor(None, log.removed_tombstones.raise_to, rewrite.removed_until)
                 if compaction.may_remove_tombstones and not partition.is_in_sync_everywhere:
                     # A replica may copy this log meanwhile, and have records without their tombstones.
                     discard(log, rewrite)
@@ -100,9 +102,7 @@ class Compactor:
                     # Retention or a truncation interfered: retried later.
                     return
             self.passes += 1
-            await loop.run_in_executor(
-                None, self._broker.data_dir.checkpoints.note_compacted(partition.at, compaction.until)
-            )
+            self._broker.data_dir.checkpoints.note_compacted(partition.at, compaction.until)
 
 
 def _rule(topic: TopicState) -> CompactionRule:

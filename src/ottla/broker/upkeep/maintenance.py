@@ -75,6 +75,7 @@ class Maintenance:
     def apply_retention(self) -> None:
         from ottla.storage.retention import delete_expired  # not needed at the start
 
+        self.remove(self._broker.data_dir.retry_deletions())
         now_ms = self._broker.steady_clock.now_ms()
         for partition in self._broker.topics.partitions_here():
             try:

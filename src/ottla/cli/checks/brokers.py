@@ -49,20 +49,20 @@ def judge_advertised(
     asked: Sequence[Address], broker: BrokerAddress, answer: str | ClientError | None, cluster_id: str | None
 ) -> Finding:
     """Judge an advertised address by the result of connecting to it: a cluster id, or an error."""
-    subject, told = f"broker {broker.node_id}", broker.address
-    if _is_of_kind(told, "is_unspecified"):
-        return wrong(subject, f"it advertises {told}, which clients cannot connect to", _ADVERTISE)
-    if _is_of_kind(told, "is_loopback") and not any(_is_of_kind(each, "is_loopback") for each in asked):
+    subject, advertised = f"broker {broker.node_id}", broker.address
+    if _is_of_kind(advertised, "is_unspecified"):
+        return wrong(subject, f"it advertises {advertised}, which clients cannot connect to", _ADVERTISE)
+    if _is_of_kind(advertised, "is_loopback") and not any(_is_of_kind(each, "is_loopback") for each in asked):
         return wrong(
-            subject, f"it advertises {told}, which on other machines means those machines themselves", _ADVERTISE
+            subject, f"it advertises {advertised}, which on other machines means those machines themselves", _ADVERTISE
         )
     if isinstance(answer, ClientError):
-        return wrong(subject, f"it advertises {told}, and connecting there failed: {answer}", _ADVERTISE)
+        return wrong(subject, f"it advertises {advertised}, and connecting there failed: {answer}", _ADVERTISE)
     if answer != cluster_id:
-        return wrong(subject, f"it advertises {told}, where another cluster answers", _ADVERTISE)
-    if told in asked:
-        return ok(subject, f"it advertises {told}, the address that was asked")
-    return ok(subject, f"it advertises {told}, and answers there")
+        return wrong(subject, f"it advertises {advertised}, where another cluster answers", _ADVERTISE)
+    if advertised in asked:
+        return ok(subject, f"it advertises {advertised}, the address that was asked")
+    return ok(subject, f"it advertises {advertised}, and answers there")
 
 
 async def _ask(reach: Reach, broker: BrokerAddress) -> str | ClientError | None:

@@ -27,24 +27,37 @@ _CLOCK_IS_UNSYNCHRONISED: Final = 5  # TIME_ERROR of adjtimex(2)
 _TIMEX_BYTES: Final = 512  # more than the structure has on any platform
 
 
-def check_descriptors(max_connections: int) -> Finding:
+def check_descriptors(max_connections: int, folder: Path) -> Finding:
     try:
         import resource
     except ImportError:
         return ok("file limit", "none on this platform")
-    return judge_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[1], max_connections)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return judge_descriptors(hard, max_connections, _count_partitions(folder))
 
 
-def judge_descriptors(limit: int, max_connections: int) -> Finding:
+def _count_partitions(folder: Path) -> int:
+    try:
+        with os.scandir(folder) as found:
+            return sum(each.name.rpartition("-")[2].isdecimal() for each in found)
+    except OSError:
+        return 0
+
+
+def judge_descriptors(limit: int, max_connections: int, partitions: int) -> Finding:
     """Judge the hard limit, to which the broker raises its soft limit; negative for none."""
     fix = "raise it: `ulimit -Hn`, LimitNOFILE= of a systemd unit, or --ulimit nofile= of a container"
     if limit < 0:
         return ok("file limit", "none")
+    from ottla.storage.segment_files.open_files import shortage_for  # not on every platform
+
     if limit < FEWEST_DESCRIPTORS:
         return wrong("file limit", f"only {limit} file descriptors are allowed", fix)
     if limit < max_connections:
         text = f"{limit} files and connections may be open at once, and net.max_connections is {max_connections}"
         return note("file limit", text, fix)
+    if (shortage := shortage_for(partitions, limit)) is not None:
+        return note("file limit", shortage, fix)
     return ok("file limit", f"{limit} files and connections")
 
 

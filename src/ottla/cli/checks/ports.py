@@ -91,10 +91,10 @@ def judge_configured(advertised: str, about: ClusterDescription | None, resoluti
         )
     if about is None:
         return ok("advertised", f"clients will connect to {advertised}")
-    told = [str(each.address) for each in about.brokers]
-    if advertised in told:
+    advertised_addresses = [str(each.address) for each in about.brokers]
+    if advertised in advertised_addresses:
         return ok("advertised", f"the running broker advertises {advertised}, as configured")
-    text = f"net.advertised is {advertised}, but the running broker advertises {', '.join(told)}"
+    text = f"net.advertised is {advertised}, but the running broker advertises {', '.join(advertised_addresses)}"
     return note("advertised", text, "restart the broker with this configuration")
 
 

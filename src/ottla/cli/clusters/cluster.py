@@ -12,7 +12,7 @@ from ottla.cli.clusters.moves import drain, elect, status
 from ottla.cli.clusters.reassign import reassign
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.topics.rows import CONFIG_COLUMNS, config_rows, is_under_replicated
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
@@ -31,7 +31,7 @@ BROKER_COLUMNS: Final = ("id", "host", "port", "rack", "controller")
 ALL_BROKERS: Final = "all"
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def cluster() -> None:
     """Inspect and configure brokers, and move partitions."""
 
@@ -63,11 +63,11 @@ def describe(*, reach: Reach, output: str) -> None:
         about = await admin.describe_cluster()
         return summary(about, [each for each in topics if not isinstance(each, BrokerError)], len(groups))
 
-    told = reach.run(ask)
+    facts = reach.run(ask)
     if output == "json":
-        show_json(told)
+        show_json(facts)
         return
-    show_table([{"about": name.replace("_", " "), "value": value} for name, value in told.items()], ("about", "value"))
+    show_table([{"about": name.replace("_", " "), "value": value} for name, value in facts.items()], ("about", "value"))
 
 
 def summary(about: ClusterDescription, topics: Iterable[TopicView], groups: int) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def brokers(*, reach: Reach, output: str) -> None:
     show_rows(rows, BROKER_COLUMNS, output)
 
 
-@cluster.group(cls=Verbs)
+@cluster.group(cls=CommandGroup)
 def configs() -> None:
     """Show or change broker configs."""
 

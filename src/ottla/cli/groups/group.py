@@ -17,7 +17,7 @@ from ottla.cli.groups.rows import GROUP_COLUMNS, LAG_COLUMNS, DescribedGroup, gr
 from ottla.cli.offsets.bounds import known_bounds_of, partitions_of
 from ottla.cli.offsets.files import to_lines
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import counted
 from ottla.core.errors import OttlaError
 from ottla.event_loop import run
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def group() -> None:
     """Inspect consumer groups and reset their offsets."""
 
@@ -56,7 +56,9 @@ def list_groups(*, reach: Reach, states: tuple[str, ...], output: str) -> None:
     """List groups."""
 
     async def ask(client: Client) -> list[dict[str, Any]]:
-        return [group_row(each) for each in await client.admin.list_groups(states=states)]
+        from ottla.client.admin.groups import GroupAdmin  # `client.admin` imports all messages
+
+        return [group_row(each) for each in await GroupAdmin(client.router).list_groups(states=states)]
 
     show_rows(reach.run(ask), GROUP_COLUMNS, output)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,7 +14,7 @@ from ottla.cli.connecting import with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.server.stopping import StopSignal
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import counted
 from ottla.core.errors import ConfigError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.cli.connecting import Reach
+    from ottla.client.blocking.background import Background
     from ottla.lake.catalogs import LakeSettings
     from ottla.lake.running import LakeRun
     from ottla.lake.writer import Done, TopicSettings
@@ -30,10 +32,21 @@ Examples:
   ottla lake run orders                                               (values as they are, until Ctrl-C)
   ottla lake run orders --values json --columns 'id bigint, amount double, at timestamp'
   ottla lake run orders --values registry --registry http://localhost:8082/schema-registry
+  ottla lake run customers --mode upsert --partition-by 'bucket(16, _key)'
   ottla lake run orders payments --partition-by 'day(_timestamp)' --commit-interval 30s
   ottla lake run orders --warehouse s3://bucket/lake --catalog type=rest --catalog uri=https://catalog
+  ottla lake run                                                      (topics with the config ottla.table.enable)
   ottla lake status
 """
+_OF_TOPICS: Final = {
+    "values": "ottla.table.values",
+    "columns": "ottla.table.columns",
+    "mode": "ottla.table.mode",
+    "subject": "ottla.table.subject",
+    "partition_by": "ottla.table.partition.by",
+    "interval_s": "ottla.table.commit.interval.ms",
+    "allow_gaps": "ottla.table.allow.gaps",
+}
 STATUS_EXAMPLES = """\b
 Examples:
   ottla lake status
@@ -41,7 +54,7 @@ Examples:
 """
 
 
-@click.group(cls=Verbs, epilog=EXAMPLES)
+@click.group(cls=CommandGroup, epilog=EXAMPLES)
 def lake() -> None:
     """Maintain topics as Iceberg tables.
 
@@ -67,9 +80,8 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
             "--dir",
             "folder",
             type=click.Path(path_type=Path, file_okay=False),
-            default=Path("lake"),
-            show_default=True,
-            help="Folder of the catalog (catalog.db) and the warehouse. A broker's is `lake` in its data folder.",
+            help="Folder of the catalog (catalog.db) and the warehouse; a broker's is `lake` in its data folder. "
+            "[default: lake]",
         ),
     ):
         command = option(command)
@@ -77,13 +89,20 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @lake.command(epilog=EXAMPLES)
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC…")
+@click.argument("topics", nargs=-1, metavar="[TOPIC…]")
 @click.option(
     "--values",
     type=click.Choice(("raw", "json", "registry")),
     default="raw",
     show_default=True,
     help="Keep values as bytes, decode JSON by --columns, or decode by the ids of a schema registry.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(("append", "upsert")),
+    default="append",
+    show_default=True,
+    help="A row for each record, or for each key: a tombstone deletes it.",
 )
 @click.option("--columns", default="", metavar="DDL", help='Columns of JSON values: "id bigint, tags array<string>".')
 @click.option("--registry", default="", metavar="URL", help="The schema registry of --values registry.")
@@ -112,26 +131,56 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
 def run(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
     """Append the records of TOPICs to their tables, until stopped.
 
+    Without TOPICs it follows the topics whose config ottla.table.enable is set, and takes their settings from
+    ottla.table.values and the related configs. A broker does so itself, in a process beside it, unless its setting
+    lake.writer is false.
+
     A table is created if it is missing, and begins with the oldest record of its topic. A second writer of the same
     table fences the first, which stops with an error.
     """
     lake_settings = _lake(options)
+    _check_packages()
     topic_settings = [_topic(name, options) for name in dict.fromkeys(topics)]
+    if not topics:
+        _refuse_topic_options()
     from ottla.client.blocking.background import Background
     from ottla.lake.running import LakeRun, RunSettings
 
     link = Background("lake", reach.servers, {"client_id": "ottla-lake", "security": reach.security()})
     try:
-        settings = RunSettings(lake=lake_settings, interval_s=options["interval_s"], is_once=options["once"])
-        running = LakeRun(link, settings, _tell)
-        _run_until_stopped(running, topic_settings)
+        running = LakeRun(link, RunSettings(lake=lake_settings, is_once=options["once"]), _tell)
+        _stop_at_signal(running)
+        if topics:
+            running.run(topic_settings)
+        else:
+            _follow(link, running, options)
         if running.failures:
             raise click.exceptions.Exit(1)
     finally:
         link.close()
 
 
-def _run_until_stopped(running: LakeRun, topics: list[TopicSettings]) -> None:
+def _follow(link: Background, running: LakeRun, options: dict[str, Any]) -> None:
+    from ottla.lake.declared import DeclaredTables
+
+    tables = DeclaredTables(namespace=options["namespace"], registry=options["registry"])
+    if not tables.find(link):
+        click.echo(
+            "no topic has ottla.table.enable; run: ottla topic alter TOPIC --set ottla.table.enable=true", err=True
+        )
+    running.follow(lambda: tables.find(link), lambda: None)
+
+
+def _refuse_topic_options() -> None:
+    """Of topics that declare their tables, their configs say this."""
+    context = click.get_current_context()
+    for name, config in _OF_TOPICS.items():
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            option = next(each.opts[0] for each in context.command.params if each.name == name)
+            raise click.UsageError(f"{option} needs TOPICs; without them it is the topic config {config}")
+
+
+def _stop_at_signal(running: LakeRun) -> None:
     """The first signal ends it after the current commit; the second at once, which is safe."""
     stopping = StopSignal()
     stopping.on_first_signal()
@@ -141,7 +190,6 @@ def _run_until_stopped(running: LakeRun, topics: list[TopicSettings]) -> None:
         running.stop()
 
     threading.Thread(target=stop_when_told, daemon=True).start()
-    running.run(topics)
 
 
 def _tell(topic: str, done: Done, took_s: float) -> None:
@@ -152,33 +200,32 @@ def _tell(topic: str, done: Done, took_s: float) -> None:
 
 
 def _lake(options: dict[str, Any]) -> LakeSettings:
+    from ottla.cli.lake_config import catalog_properties
     from ottla.lake.catalogs import LakeSettings
 
     return LakeSettings(
-        folder=options["folder"],
+        folder=options["folder"] or Path("lake"),
         warehouse=options["warehouse"],
-        catalog=_catalog(options["catalog"]),
+        catalog=catalog_properties(options["catalog"], "--catalog"),
         namespace=options["namespace"],
     )
 
 
-def _catalog(given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for each in given:
-        key, equals, value = each.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"--catalog must be KEY=VALUE, such as type=rest, got {each!r}")
-        found[key] = value
-    return found
+def _existing() -> Path:
+    """The folder of `ottla lake run`, or of a broker in this folder."""
+    return next((each for each in (Path("lake"), Path("data/lake")) if (each / "catalog.db").exists()), Path("lake"))
+
+
+def _check_packages() -> None:
+    if any(importlib.util.find_spec(each) is None for each in ("pyiceberg", "pyarrow")):
+        raise ConfigError("tables need the packages pyiceberg and pyarrow; run: pip install 'ottla[lake]'")
 
 
 def _topic(name: str, options: dict[str, Any]) -> TopicSettings:
-    try:
-        from ottla.lake.partitioning import parse_partitioning
-        from ottla.lake.values import ValueSettings
-        from ottla.lake.writer import TopicSettings
-    except ImportError:
-        raise ConfigError("tables need the packages pyiceberg and pyarrow; run: pip install 'ottla[lake]'") from None
+    from ottla.columns.partitioning import parse_partitioning
+    from ottla.lake.values import ValueSettings
+    from ottla.lake.writer import TopicSettings
+
     values = ValueSettings(
         format=options["values"],
         columns=options["columns"],
@@ -190,9 +237,11 @@ def _topic(name: str, options: dict[str, Any]) -> TopicSettings:
         topic=name,
         namespace=options["namespace"],
         values=values,
+        mode=options["mode"],
         partition_by=parse_partitioning(options["partition_by"]),
         allows_gaps=options["allow_gaps"],
         keep_snapshots=options["keep_snapshots"],
+        interval_s=options["interval_s"],
     )
 
 
@@ -201,8 +250,12 @@ def _topic(name: str, options: dict[str, Any]) -> TopicSettings:
 @with_output_option
 @with_broker_options
 def status(*, reach: Reach, output: str, **options: Any) -> None:
-    """List tables: rows, snapshots, the last commit, and how many records of the topic are not in it yet."""
+    """List tables: rows, snapshots, the last commit, how many records of the topic are not in it yet, and the state.
+
+    The state is that of the broker's table writer, or why it does not write the table.
+    """
     from ottla.lake.status import statuses
 
+    options["folder"] = options["folder"] or _existing()
     rows = statuses(reach.servers, reach.security(), _lake(options))
-    show_rows(rows, ("table", "topic", "rows", "files", "snapshots", "committed", "lag"), output)
+    show_rows(rows, ("table", "topic", "rows", "files", "snapshots", "committed", "lag", "state"), output)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.messages.starting_points import AtTime
 from ottla.cli.offsets.resets import Bounds
-from ottla.client.admin.asking import raise_if_error
+from ottla.client.admin.requests import raise_if_error
 from ottla.client.errors import BrokerError
 
 if TYPE_CHECKING:

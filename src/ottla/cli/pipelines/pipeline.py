@@ -9,10 +9,10 @@ from ottla.cli.pipelines.cases import test_verb
 from ottla.cli.pipelines.jobs import backfill, compact, redrive, replay
 from ottla.cli.pipelines.overview import check, init, status
 from ottla.cli.pipelines.runs import run_verb, stop
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def pipeline() -> None:
     """Run topic-to-table pipelines defined in a TOML file."""
 

@@ -89,19 +89,19 @@ Examples:
 def stop(file: Path, *, reach: Reach, no_wait: bool) -> None:
     """Stop a running pipeline after its current micro-batch; needs access to its state folder."""
     pipeline = load(file, reach)
-    _stop(pipeline, patience_s=0.0 if no_wait else _PATIENCE_S)
+    _stop(pipeline, timeout_s=0.0 if no_wait else _PATIENCE_S)
     click.echo(f"{pipeline.name} {'is asked to stop' if no_wait else 'stopped'}")
 
 
-def _stop(pipeline: Pipeline, patience_s: float) -> None:
+def _stop(pipeline: Pipeline, timeout_s: float) -> None:
     from ottla.spark.pipelines.state_folder import StateFolder
 
     state = StateFolder(pipeline.state)
     if not state.is_held():
         raise OttlaError(f"{pipeline.name} is not running here")
     state.ask_to_stop()
-    deadline = time.monotonic() + patience_s
-    while patience_s and state.is_held():
+    deadline = time.monotonic() + timeout_s
+    while timeout_s and state.is_held():
         if time.monotonic() > deadline:
-            raise OttlaError(f"{pipeline.name} was asked to stop and is still running after {patience_s:.0f} s")
+            raise OttlaError(f"{pipeline.name} was asked to stop and is still running after {timeout_s:.0f} s")
         time.sleep(0.1)

@@ -12,7 +12,7 @@ from ottla.cli.output import show_json, show_rows, show_table, with_output_optio
 from ottla.cli.queues.serve import serve
 from ottla.cli.queues.topics import export_queue, import_topic
 from ottla.cli.security.key_files import with_key_file
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.core.errors import OttlaError
 from ottla.queue import NotFound, Queue, list_queues
 from ottla.queue import repair as repair_queue
@@ -34,7 +34,7 @@ _PUSHED_TOGETHER = 1000
 _TAIL_WAIT_MS = 60_000
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def queue() -> None:
     """Use file queues without a broker."""
 

@@ -11,7 +11,7 @@ import click
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.output import show_json, show_rows, with_output_option
 from ottla.cli.schemas.files import schema_in, text_in
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import counted, printable
 from ottla.core.config_sources import DEFAULT_HTTP_PORT, REGISTRY_VARIABLE
 from ottla.core.errors import ConfigError, OttlaError
@@ -67,7 +67,7 @@ def with_schema_options(command: Decorated) -> Decorated:
     return kind(references(normalize(command)))
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def schema() -> None:
     """List, register, check and delete schemas of a registry.
 

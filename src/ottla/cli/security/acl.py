@@ -9,7 +9,7 @@ import click
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.client.admin.acls import Acl, AclFilter
 from ottla.core.errors import OttlaError
 from ottla.core.security import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
@@ -28,7 +28,7 @@ _FOR_PRODUCERS: Final = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation
 _FOR_CONSUMERS: Final = (AclOperation.READ, AclOperation.DESCRIBE)
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def acl() -> None:
     """List, add and delete ACLs.
 
@@ -202,9 +202,9 @@ def sentence(one: Acl) -> str:
     )
 
 
-async def add_acls(client: Client, wanted: Sequence[Acl], told: Callable[[Acl], str]) -> None:
+async def add_acls(client: Client, wanted: Sequence[Acl], text_of: Callable[[Acl], str]) -> None:
     """Create ACLs and print each; stop at the first error."""
     for one, error in (await client.admin.create_acls(wanted)).items():
         if error is not None:
             raise error
-        click.echo(told(one))
+        click.echo(text_of(one))

@@ -8,14 +8,14 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from ottla.broker.security.audit_chain import ChainBroken, Verified, link_of, verify
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.core.errors import OttlaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def audit() -> None:
     """Verify audit logs."""
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ottla.cli.output import painted, show_json, terminal_width, with_output_option
 from ottla.cli.settings import load_settings, with_settings_options
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import layout
 from ottla.core.errors import ConfigError
 from ottla.core.keys import (
@@ -40,7 +40,7 @@ KEY_FILE = click.option(
 )
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def keys() -> None:
     """Generate, rotate and inspect encryption keys."""
 

@@ -10,7 +10,7 @@ from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.security.acl import add_acls, sentence
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.client.admin.acls import Acl, AclFilter
 from ottla.core.errors import OttlaError
 from ottla.core.security import ROLE_TYPE, AclOperation, PatternType, ResourceType
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("role", "members", "rights")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def role() -> None:
     """List roles, and change who has them.
 

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from ottla.cli.security import client_configs
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.core.errors import ConfigError, OttlaError
 from ottla.core.keys import EncryptionConfig, first_ring, write_key_file
 
@@ -21,7 +21,7 @@ _USER: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PASSWORD_BYTES: Final = 24
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def secure() -> None:
     """Set up TLS, users and encryption."""
 

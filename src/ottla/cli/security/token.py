@@ -9,7 +9,7 @@ import click
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.durations import Duration, time_text
 from ottla.cli.output import show_rows, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.core.errors import OttlaError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("id", "owner", "renewers", "expires", "max")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def token() -> None:
     """Create, renew, expire and list delegation tokens.
 

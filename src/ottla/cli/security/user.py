@@ -13,7 +13,7 @@ from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import reach_from, with_broker_choice, with_broker_options, with_config_option
 from ottla.cli.durations import Duration, time_text
 from ottla.cli.output import show_rows, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.core.errors import OttlaError
 from ottla.core.security import ScramMechanism
 
@@ -28,7 +28,7 @@ _MECHANISMS: Final = {one.name.replace("_", "-"): one for one in ScramMechanism}
 _COLUMNS: Final = ("user", "mechanisms", "expires")
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def user() -> None:
     """List and change users with passwords.
 
@@ -267,7 +267,7 @@ def _add_offline(  # noqa: PLR0913
     expires_ms: int,
 ) -> None:
     from ottla.broker.security.users import add_user_offline
-    from ottla.cli.server.serve import broker_settings
+    from ottla.cli.server.loading import broker_settings
     from ottla.core.config import Flag
 
     settings, *_ = broker_settings(config_file, (), {"broker.data_dir": Flag("--data-dir", str(data_dir))})

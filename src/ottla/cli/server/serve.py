@@ -17,7 +17,7 @@ import click
 from ottla import __version__
 from ottla.cli.server.logs import set_up_logging
 from ottla.cli.server.ready import say_ready
-from ottla.cli.settings import load_settings, with_settings_options
+from ottla.cli.settings import with_settings_options
 from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
 from ottla.core.hosts import is_loopback
@@ -25,14 +25,14 @@ from ottla.core.quick_imports import without_garbage_collection
 from ottla.event_loop import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.inherited import Inherited
     from ottla.cli.workers.plan import Configs
     from ottla.core.ids import Address
     from ottla.dmqp.config import DmqpConfig
-    from ottla.dmqp.door import DmqpDoor
+    from ottla.dmqp.server import DmqpServer
     from ottla.http.server import HttpServer
     from ottla.net.config import NetConfig
 
@@ -48,13 +48,15 @@ _logger: Final = logging.getLogger("ottla.serve")
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
-class _Modes(NamedTuple):
+class Modes(NamedTuple):
     """Options that exist only on the command line."""
 
     enable_faults: bool = False
     ephemeral: bool = False
     load: Callable[[], Configs] | None = None
     """Reads the configuration again, on SIGHUP."""
+    logging: tuple[str, str] = ("warning", "text")
+    """The level and the format, for processes that it starts."""
 
 
 @click.command(
@@ -85,6 +87,7 @@ Examples:
 @click.option("--http-port", type=int, help="HTTP port; 0 picks a free one, -1 disables HTTP [default: 8080].")
 @click.option("--advertised", metavar="HOST:PORT", help="Advertised address for clients and other nodes.")
 @click.option("--zookeeper", metavar="HOST:PORT,…", help="Join the cluster in this ZooKeeper.")
+@click.option("--catalog", metavar="SOCKET", hidden=True, help="Join the cluster of `ottla cluster local`.")
 @click.option("--node-id", type=int, help="Broker id in the cluster [default: 0].")
 @click.option("--rack", help="Rack of this node; replicas are spread over racks.")
 @click.option("--workers", type=int, help="Run this many broker processes behind one port to use more cores.")
@@ -106,47 +109,29 @@ Examples:
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def serve(  # noqa: PLR0913
+    *,
     config_file: Path | None,
     assignments: Sequence[str],
-    data_dir: Path | None,
-    host: str | None,
-    port: int | None,
-    listeners: tuple[str, ...],
-    http_port: int | None,
-    advertised: str | None,
-    zookeeper: str | None,
-    node_id: int | None,
-    rack: str | None,
-    workers: int | None,
-    adopt: bool,  # noqa: FBT001 - click passes it by name
-    ephemeral: bool,  # noqa: FBT001
-    enable_faults: bool,  # noqa: FBT001
+    adopt: bool,
+    ephemeral: bool,
+    enable_faults: bool,
     ready_file: Path | None,
     log_level: str,
     log_format: str,
+    **options: object,
 ) -> None:
     """Run the broker."""
     set_up_logging(log_level, log_format)
     if ready_file is not None:
         # A ready file of an earlier run would announce readiness too early.
         ready_file.unlink(missing_ok=True)
-    flags = {
-        "broker.data_dir": ("--data-dir", data_dir),
-        "net.host": ("--host", host),
-        "net.port": ("--port", port),
-        "net.listeners": ("--listener", ",".join(listeners) or None),
-        "http.port": ("--http-port", http_port),
-        "net.advertised": ("--advertised", advertised),
-        "cluster.zookeeper": ("--zookeeper", zookeeper),
-        "broker.node_id": ("--node-id", node_id),
-        "cluster.rack": ("--rack", rack),
-        "workers.count": ("--workers", workers),
-    }
-    given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
+    given = _flags(options)
     with ExitStack() as at_exit:
         if ephemeral:
             given = at_exit.enter_context(_ephemeral(given))
         with without_garbage_collection():
+            from ottla.cli.server.loading import broker_settings
+
             configs = broker_settings(config_file, assignments, given)
         if configs.workers.count:
             from ottla.cli.workers.plan import Logging
@@ -158,9 +143,42 @@ def serve(  # noqa: PLR0913
         elif adopt:
             raise click.UsageError("--adopt needs --workers")
         else:
-            modes = _Modes(enable_faults, ephemeral, lambda: broker_settings(config_file, assignments, given))
+            modes = Modes(
+                enable_faults,
+                ephemeral,
+                lambda: broker_settings(config_file, assignments, given),
+                (log_level, log_format),
+            )
             announce = partial(say_ready, ready_file=ready_file, style=log_format)
-            run(serve_until_stopped(configs, announce, modes=modes))
+            run(serve_until_stopped(configs, announce, _inherited(options["catalog"]), modes))
+
+
+def _inherited(catalog: object) -> Inherited | None:
+    """The catalog of `ottla cluster local`, if this is a node of it."""
+    if catalog is None:
+        return None
+    from ottla.broker.inherited import Inherited
+    from ottla.cluster.builtin.link import connect_to
+
+    return Inherited(connect_to(str(catalog)), ())
+
+
+def _flags(options: Mapping[str, object]) -> dict[str, Flag]:
+    """The settings that options of the command give."""
+    listeners = options["listeners"]
+    flags = {
+        "broker.data_dir": ("--data-dir", options["data_dir"]),
+        "net.host": ("--host", options["host"]),
+        "net.port": ("--port", options["port"]),
+        "net.listeners": ("--listener", ",".join(listeners) if isinstance(listeners, tuple) and listeners else None),
+        "http.port": ("--http-port", options["http_port"]),
+        "net.advertised": ("--advertised", options["advertised"]),
+        "cluster.zookeeper": ("--zookeeper", options["zookeeper"]),
+        "broker.node_id": ("--node-id", options["node_id"]),
+        "cluster.rack": ("--rack", options["rack"]),
+        "workers.count": ("--workers", options["workers"]),
+    }
+    return {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
 
 
 @contextmanager
@@ -175,52 +193,8 @@ def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
         yield {key: Flag("--ephemeral", value) for key, value in usual.items()} | given
 
 
-def broker_settings(config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]) -> Configs:
-    from ottla.broker.config import BrokerConfig
-    from ottla.broker.settings import Settings
-    from ottla.broker.tracing_config import TracingConfig
-    from ottla.cli.workers.plan import Configs
-    from ottla.cluster.builtin.config import WorkersConfig
-    from ottla.cluster.config import ClusterConfig
-    from ottla.cluster.replication.config import ReplicationConfig
-    from ottla.core.keys import EncryptionConfig
-    from ottla.dmqp.config import DmqpConfig
-    from ottla.groups.config import GroupConfig
-    from ottla.http.config import HttpConfig
-    from ottla.http.queues.config import QueuesConfig
-    from ottla.http.registry_config import SchemaRegistryConfig
-    from ottla.net.config import NetConfig
-    from ottla.net.security_config import SecurityConfig
-    from ottla.share.config import ShareConfig
-    from ottla.storage.config import LogConfig
-    from ottla.transactions.config import TransactionConfig
-
-    loaded = load_settings(config_file, assignments, flags)
-    settings = Settings(
-        broker=loaded.section(BrokerConfig),
-        net=loaded.section(NetConfig),
-        log=loaded.section(LogConfig),
-        groups=loaded.section(GroupConfig),
-        transactions=loaded.section(TransactionConfig),
-        share=loaded.section(ShareConfig),
-        encryption=loaded.section(EncryptionConfig),
-        security=loaded.section(SecurityConfig),
-        tracing=loaded.section(TracingConfig),
-        cluster=loaded.section(ClusterConfig),
-        replication=loaded.section(ReplicationConfig),
-    )
-    return Configs(
-        settings,
-        loaded.section(HttpConfig),
-        loaded.section(QueuesConfig),
-        loaded.section(DmqpConfig),
-        loaded.section(WorkersConfig),
-        loaded.section(SchemaRegistryConfig),
-    )
-
-
 async def serve_until_stopped(
-    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: _Modes | None = None
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, modes: Modes | None = None
 ) -> None:
     with without_garbage_collection():
         from ottla.broker.broker import Broker
@@ -228,21 +202,19 @@ async def serve_until_stopped(
 
         gc.freeze()  # or the first collection would scan it all
     raise_limit()
-    modes = modes or _Modes()
-    settings, dmqp_config = configs.settings, configs.dmqp
+    modes = modes or Modes()
+    settings = configs.settings
     _logger.info("starting ottla %s: node %d, process %d", __version__, settings.broker.node_id, os.getpid())
     broker = Broker(settings, inherited=inherited)
     _logger.info(
         "opened %s: %d topics, %s",
         *(broker.data_dir.path, len(broker.topics.by_name), _LAST_SHUTDOWN[broker.data_dir.was_clean]),
     )
+    _warn_about_descriptors(broker)
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        doomed = settings.broker.data_dir if modes.ephemeral else None
-        loop.add_signal_handler(number, _on_signal, number, stopping, doomed)
-    loop.add_signal_handler(signal.SIGHUP, _reload, broker, configs, modes.load)
+    _handle_signals(broker, configs, modes, stopping)
     if inherited is not None:
+        loop = asyncio.get_running_loop()
         inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
     await _start(broker, settings.net)
     if modes.enable_faults:
@@ -251,21 +223,44 @@ async def serve_until_stopped(
         click.echo(f"ottla: {warning}", err=True)
     http = await _bind_http(broker, configs)
     broker.http_address = None if http is None else http.address
-    dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
+    dmqp = await _open_dmqp(broker, configs.dmqp) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     say_ready(broker, http)
     await broker.dispatcher.load_all()
     # If nothing is exposed, no client waits for this.
-    dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
+    dmqp = dmqp or await _open_dmqp_if_possible(broker, configs.dmqp)
     if http is not None:
         http.start()
     _freeze_loaded_modules()
+    _write_tables(broker, configs, modes.logging)
     await stopping.wait()
-    if http is not None:
-        await http.stop()
-    if dmqp is not None:
-        await dmqp.stop()
-    await broker.stop()
+    for server in (broker.table_writer, http, dmqp, broker):
+        if server is not None:
+            await server.stop()
     _logger.info("stopped")
+
+
+def _warn_about_descriptors(broker: Broker) -> None:
+    from ottla.storage.segment_files.open_files import shortage_for
+
+    if shortage := shortage_for(sum(1 for _ in broker.topics.partitions_here())):
+        _logger.warning("%s; raise the limit (ulimit -Hn, LimitNOFILE= of a systemd unit)", shortage)
+
+
+def _write_tables(broker: Broker, configs: Configs, logging: tuple[str, str]) -> None:
+    """Start the table writer as soon as a topic has ottla.table.enable; until then nothing of it is imported."""
+
+    def start() -> None:
+        if broker.table_writer is None:
+            from ottla.cli.lake.supervising import TableWriter
+            from ottla.cli.workers.plan import Logging
+
+            broker.table_writer = TableWriter(broker, configs, Logging(*logging))
+        broker.table_writer.start()
+
+    if configs.lake.writer:
+        broker.topics.has_table = start
+        if any(state.config.has_table for state in broker.topics.by_name.values()):
+            start()
 
 
 async def _start(broker: Broker, net: NetConfig) -> None:
@@ -288,22 +283,22 @@ def _enable_faults(broker: Broker) -> None:
     click.echo(_FAULTS_WARNING, err=True)
 
 
-def _import_dmqp(broker: Broker) -> type[DmqpDoor]:
+def _import_dmqp(broker: Broker) -> type[DmqpServer]:
     if broker.cluster is not None:
-        from ottla.dmqp.cluster_door import ClusterDoor
+        from ottla.dmqp.cluster_server import ClusterDmqpServer
 
-        return ClusterDoor
-    from ottla.dmqp.door import DmqpDoor
+        return ClusterDmqpServer
+    from ottla.dmqp.server import DmqpServer
 
-    return DmqpDoor
+    return DmqpServer
 
 
-async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
+async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpServer:
     # In a thread: Kafka clients are served already, or about to be.
-    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
+    server_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
     try:
-        door = door_type(broker, config)
-        await door.start()
+        server = server_type(broker, config)
+        await server.start()
     except OttlaError:
         await broker.stop()
         raise
@@ -311,11 +306,11 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
         click.echo(
             f"ottla: DMQP on {config.host} without authentication: anyone who can reach it can push and pop", err=True
         )
-    broker.shard_server = door
-    return door
+    broker.shard_server = server
+    return server
 
 
-async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor | None:
+async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpServer | None:
     """Without file descriptors, for example, it cannot be imported: Kafka clients are not affected."""
     try:
         return await _open_dmqp(broker, config)
@@ -330,9 +325,17 @@ def _reload(broker: Broker, configs: Configs, load: Callable[[], Configs] | None
     reload(broker, configs, load)
 
 
+def _handle_signals(broker: Broker, configs: Configs, modes: Modes, stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    doomed = broker.data_dir.path if modes.ephemeral else None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, number, stopping, doomed)
+    loop.add_signal_handler(signal.SIGHUP, _reload, broker, configs, modes.load)
+
+
 def _on_signal(number: signal.Signals, stopping: asyncio.Event, doomed: Path | None) -> None:
     if stopping.is_set():
-        # Asked twice: what was acknowledged is safe, and the next start will check the rest.
+        # The second signal: acknowledged records are safe, and the next start checks the rest.
         if doomed is not None:
             import shutil  # only now: no start should wait for it
 

@@ -13,7 +13,7 @@ from ottla.cli.messages.starting_points import starting_point
 from ottla.cli.offsets.bounds import bounds_of, known_bounds_of, offsets_at_time, partitions_of
 from ottla.cli.offsets.resets import Bounds, wanted_offset
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
-from ottla.cli.summaries import Verbs
+from ottla.cli.summaries import CommandGroup
 from ottla.cli.tables import counted
 from ottla.cli.topics.rows import (
     CONFIG_COLUMNS,
@@ -23,9 +23,9 @@ from ottla.cli.topics.rows import (
     config_rows,
     topic_row,
 )
-from ottla.client.admin.asking import raise_if_error
 from ottla.client.admin.configs import ConfigResource
-from ottla.client.admin.topics import BROKERS_CHOICE, NewTopic
+from ottla.client.admin.requests import raise_if_error
+from ottla.client.admin.topics import BROKERS_CHOICE, NewTopic, TopicAdmin
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError, ErrorCode
 from ottla.core.ids import TopicPartition
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ottla.client.client import Client
 
 
-@click.group(cls=Verbs)
+@click.group(cls=CommandGroup)
 def topic() -> None:
     """Create, describe, alter and delete topics."""
 
@@ -57,8 +57,8 @@ def list_topics(*, reach: Reach, internal: bool, output: str) -> None:
     """List topics."""
 
     async def ask(client: Client) -> list[dict[str, Any]]:
-        names = await client.admin.list_topics(include_internal=internal)
-        described = await client.admin.describe_topics(names)
+        admin = TopicAdmin(client.router)  # `client.admin` imports all messages
+        described = await admin.describe_topics(await admin.list_topics(include_internal=internal))
         return [topic_row(view) for view in described.values() if not isinstance(view, BrokerError)]
 
     show_rows(reach.run(ask), TOPIC_COLUMNS, output)
@@ -97,7 +97,7 @@ def create(names: tuple[str, ...], *, reach: Reach, **options: Any) -> None:
         )
         for name in dict.fromkeys(names)
     ]
-    outcomes = reach.run(lambda client: client.admin.create_topics(new, validate_only=options["dry_run"]))
+    outcomes = reach.run(lambda client: TopicAdmin(client.router).create_topics(new, validate_only=options["dry_run"]))
     if options["if_not_exists"]:
         outcomes = {name: error for name, error in outcomes.items() if not _exists_already(error)}
     tell_outcomes(outcomes, "could be created" if options["dry_run"] else "created")
@@ -169,7 +169,7 @@ Examples:
 def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     """Delete topics and all their messages."""
     confirm(f"Delete {', '.join(names)} with all messages at {reach.servers}?", yes=yes)
-    tell_outcomes(reach.run(lambda client: client.admin.delete_topics(dict.fromkeys(names))), "deleted")
+    tell_outcomes(reach.run(lambda client: TopicAdmin(client.router).delete_topics(dict.fromkeys(names))), "deleted")
 
 
 @topic.command(

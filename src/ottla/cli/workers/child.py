@@ -14,7 +14,7 @@ import msgspec
 from ottla.broker.inherited import Inherited
 from ottla.cli.server.logs import set_up_logging
 from ottla.cli.server.ready import ready_facts
-from ottla.cli.server.serve import serve_until_stopped
+from ottla.cli.server.serve import Modes, serve_until_stopped
 from ottla.cluster.builtin.link import CatalogLink
 from ottla.cluster.state import NO_NODE
 from ottla.core.errors import OttlaError
@@ -44,7 +44,8 @@ def main() -> None:
         telling.append(asyncio.create_task(_tell_once_settled(broker, http, plan.configs.workers.count)))
 
     try:
-        run(serve_until_stopped(plan.configs, tell, Inherited(catalog, bound, plan.configs.workers.count)))
+        inherited = Inherited(catalog, bound, plan.configs.workers.count)
+        run(serve_until_stopped(plan.configs, tell, inherited, Modes(logging=plan.logging)))
     except OttlaError as refused:
         sys.exit(f"ottla: worker {plan.number}: {refused}")
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ottla.broker.topology import ANY_ADDRESS
+from ottla.cli.lake_config import LakeConfig
 from ottla.core.errors import ConfigError
 from ottla.net.listener_config import parse_listeners
 
@@ -35,6 +36,9 @@ class Configs(NamedTuple):
     dmqp: DmqpConfig
     workers: WorkersConfig
     registry: SchemaRegistryConfig | None = None
+    lake: LakeConfig = LakeConfig()
+    config_file: Path | None = None
+    """As given on the command line; it has the tables [brokers.NAME]."""
 
 
 class Logging(NamedTuple):

@@ -60,11 +60,11 @@ class Worker:
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - for mypy: both are pipes
         process.stdin.write(pickle.dumps(plan))
         process.stdin.close()
-        told = await process.stdout.readline()
-        if not told:
+        line = await process.stdout.readline()
+        if not line:
             await process.wait()
             raise OttlaError(f"worker {self.number} did not start")
-        self.facts = msgspec.json.decode(told)
+        self.facts = msgspec.json.decode(line)
 
     async def keep_running(self) -> None:
         """Restart it whenever it exits."""

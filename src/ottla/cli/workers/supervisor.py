@@ -56,7 +56,7 @@ async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, 
 def _stop_on_signal(workers: list[Worker]) -> asyncio.Event:
     stopping = asyncio.Event()
 
-    def told() -> None:
+    def on_signal() -> None:
         if stopping.is_set():
             # Asked twice: what was acknowledged is safe, and the next start will check the rest.
             for worker in workers:
@@ -66,7 +66,7 @@ def _stop_on_signal(workers: list[Worker]) -> asyncio.Event:
             worker.ask_to_stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
 
     def reload() -> None:
         for worker in workers:

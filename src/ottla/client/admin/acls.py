@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.client.admin.asking import Asking
+from ottla.client.admin.requests import AdminRequests
 from ottla.client.errors import BrokerError, broker_error, raise_for
 from ottla.core.security import AclOperation, AclPermission, PatternType, ResourceType
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
@@ -43,7 +43,7 @@ class AclFilter:
     host: str | None = None
 
 
-class AclAdmin(Asking):
+class AclAdmin(AdminRequests):
     async def list_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
         """The ACLs that match the filter, in order; without a filter, all."""
         given = wanted or AclFilter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.client.admin.asking import Asking
+from ottla.client.admin.requests import AdminRequests
 
 if TYPE_CHECKING:
     from ottla.client.view import BrokerAddress
@@ -19,7 +19,7 @@ class ClusterDescription:
     brokers: tuple[BrokerAddress, ...]
 
 
-class ClusterAdmin(Asking):
+class ClusterAdmin(AdminRequests):
     async def describe_cluster(self) -> ClusterDescription:
         """The cluster id and the live brokers."""
         await self._router.refresh(())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from ottla.client.admin.asking import Asking
+from ottla.client.admin.requests import AdminRequests
 from ottla.client.errors import raise_for
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -96,7 +96,7 @@ class ConfigEntry:
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
-class ConfigAdmin(Asking):
+class ConfigAdmin(AdminRequests):
     async def describe_configs(
         self, resource: ConfigResource, names: Iterable[str] | None = None, *, with_documentation: bool = False
     ) -> dict[str, ConfigEntry]:

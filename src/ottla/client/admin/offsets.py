@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ottla.client.admin.asking import Asking, LeaderQuestion
+from ottla.client.admin.requests import AdminRequests, LeaderRequest
 from ottla.client.errors import BrokerError, broker_error, raise_for
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
@@ -52,7 +52,7 @@ class CommittedOffset:
     metadata: str = ""
 
 
-class OffsetAdmin(Asking):
+class OffsetAdmin(AdminRequests):
     async def earliest_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, FoundOffset | BrokerError]:
@@ -69,11 +69,11 @@ class OffsetAdmin(Asking):
         self, timestamps_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, FoundOffset | BrokerError]:
         """The first offset of each partition at or after its time, in ms since 1970."""
-        return await self._ask_leaders(LeaderQuestion(timestamps_ms, self._list_offsets))
+        return await self._ask_leaders(LeaderRequest(timestamps_ms, self._list_offsets))
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | BrokerError]:
         """Delete the records below these offsets, -1 for all; returns the log start offset of each partition."""
-        return await self._ask_leaders(LeaderQuestion(before, self._delete_records))
+        return await self._ask_leaders(LeaderRequest(before, self._delete_records))
 
     async def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
         """All committed offsets of a group; empty if there is no such group."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.client.admin.asking import Asking
+from ottla.client.admin.requests import AdminRequests
 from ottla.client.errors import BrokerError, broker_error, raise_for
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
@@ -30,7 +30,7 @@ class Reassignment:
     removing: tuple[int, ...]
 
 
-class PartitionAdmin(Asking):
+class PartitionAdmin(AdminRequests):
     async def reassign_partitions(
         self, targets: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, BrokerError | None]:

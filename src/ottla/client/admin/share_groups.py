@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.client.admin.asking import Asking
 from ottla.client.admin.offsets import by_topic, outcome
+from ottla.client.admin.requests import AdminRequests
 from ottla.client.errors import raise_for
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
@@ -40,7 +40,7 @@ class ShareOffset:
     """The number of unfinished records from there on; None if the broker does not report it."""
 
 
-class ShareGroupAdmin(Asking):
+class ShareGroupAdmin(AdminRequests):
     async def share_group_offsets(self, group: str) -> dict[TopicPartition, ShareOffset]:
         """The offsets of a share group, for all its initialized partitions."""
         asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)

@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ottla.client.admin.asking import Asking
+from ottla.client.admin.requests import AdminRequests
 from ottla.client.errors import raise_for
 from ottla.wire.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from ottla.wire.messages.describe_delegation_token import DescribeDelegationTokenOwner, DescribeDelegationTokenRequest
@@ -35,7 +35,7 @@ class DelegationToken:
         return base64.b64encode(self.hmac).decode()
 
 
-class TokenAdmin(Asking):
+class TokenAdmin(AdminRequests):
     async def create_token(
         self, *, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
     ) -> DelegationToken:

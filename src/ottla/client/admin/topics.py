@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ottla.client.admin.asking import Asking, raise_if_error
+from ottla.client.admin.requests import AdminRequests, raise_if_error
 from ottla.client.errors import BrokerError, broker_error, raise_for
 from ottla.core.errors import ErrorCode
 from ottla.wire.declare import NO_UUID
@@ -42,7 +42,7 @@ class NewTopic:
     """The brokers of each partition, instead of the two numbers."""
 
 
-class TopicAdmin(Asking):
+class TopicAdmin(AdminRequests):
     async def create_topic(
         self,
         name: str,

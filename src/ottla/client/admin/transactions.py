@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ottla.client.admin.asking import Asking, LeaderQuestion, raise_if_error
+from ottla.client.admin.requests import AdminRequests, LeaderRequest, raise_if_error
 from ottla.client.errors import BrokerError, broker_error, raise_for
-from ottla.client.patience import Patience
+from ottla.client.retries import RetryBudget
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.consumer_protocol import by_topic
@@ -65,7 +65,7 @@ class OpenTransaction:
     producer: ActiveProducer
 
 
-class TransactionAdmin(Asking):
+class TransactionAdmin(AdminRequests):
     async def list_transactions(
         self,
         *,
@@ -120,14 +120,14 @@ class TransactionAdmin(Asking):
         """Abort the open transaction of this id and fence its producer."""
         await self.describe_transaction(transactional_id)  # InitProducerId would create an unknown id
         request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_SHORT_MS)
-        patience = Patience(self._router)
+        retries = RetryBudget(self._router)
         while True:
             response = await self._ask_coordinator(
                 transactional_id, request, lambda answer: (answer.error_code,), kind=_TRANSACTION
             )
             # Kafka's response while the abort is in progress.
             is_under_way = response.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
-            if not is_under_way or await patience.is_over():
+            if not is_under_way or await retries.is_over():
                 break
         raise_for(response.error_code, f"cannot end the transaction of {transactional_id!r}")
 
@@ -135,11 +135,11 @@ class TransactionAdmin(Asking):
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[ActiveProducer, ...] | BrokerError]:
         """The producers of these partitions, with their open transactions."""
-        return await self._ask_leaders(LeaderQuestion(dict.fromkeys(partitions), self._describe_producers))
+        return await self._ask_leaders(LeaderRequest(dict.fromkeys(partitions), self._describe_producers))
 
     async def abort_transaction(self, open_one: OpenTransaction) -> None:
         """Write an abort marker at the partition's leader, regardless of the coordinator's state."""
-        outcomes = await self._ask_leaders(LeaderQuestion({open_one.at: open_one.producer}, self._write_markers))
+        outcomes = await self._ask_leaders(LeaderRequest({open_one.at: open_one.producer}, self._write_markers))
         raise_if_error(outcomes[open_one.at])
 
     async def find_hanging_transactions(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ottla.client.admin.asking import Asking
+from ottla.client.admin.requests import AdminRequests
 from ottla.client.errors import raise_for
 from ottla.core.security import ScramMechanism
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -44,7 +44,7 @@ class QuotaEntry(NamedTuple):
     limits: dict[str, float]
 
 
-class UserAdmin(Asking):
+class UserAdmin(AdminRequests):
     async def list_users(self) -> dict[str, list[ScramInfo]]:
         """The SCRAM users and their mechanisms."""
         response = await self._router.ask(DescribeUserScramCredentialsRequest(users=None))
@@ -128,9 +128,9 @@ class UserAdmin(Asking):
         raise_for(result.error_code, "cannot alter the quota", result.error_message)
 
 
-def _info(told: CredentialInfo) -> ScramInfo:
-    expires_ms = told.expires_timestamp_ms
-    return ScramInfo(ScramMechanism(told.mechanism), told.iterations, expires_ms if expires_ms >= 0 else None)
+def _info(info: CredentialInfo) -> ScramInfo:
+    expires_ms = info.expires_timestamp_ms
+    return ScramInfo(ScramMechanism(info.mechanism), info.iterations, expires_ms if expires_ms >= 0 else None)
 
 
 def _upsertion(user: str, mechanism: ScramMechanism, password: str, iterations: int) -> ScramCredentialUpsertion:

@@ -135,9 +135,9 @@ class Fetcher:
             self._look_again(queue, is_to_be_said=True)
 
     def _look_again(self, queue: PartitionQueue, *, is_to_be_said: bool) -> None:
-        patience_s = self._router.config.leader_election_retry_ms / 1000
+        timeout_s = self._router.config.leader_election_retry_ms / 1000
         again = partial(self._still_missing, queue, is_to_be_said=is_to_be_said)
-        self._missing[queue.at] = asyncio.get_running_loop().call_later(patience_s, again)
+        self._missing[queue.at] = asyncio.get_running_loop().call_later(timeout_s, again)
 
     def _still_missing(self, queue: PartitionQueue, *, is_to_be_said: bool) -> None:
         if self._queues.get(queue.at) is not queue:

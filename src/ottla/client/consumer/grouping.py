@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
 
 
-class Alone:
+class ManualCommitter:
     """A consumer with manual assignment commits without a member id."""
 
     generation = NO_GENERATION
@@ -51,7 +51,7 @@ class Grouping:
         self._assignment = assignment
         self._handout = handout
         self._offsets = GroupOffsets(router, group)
-        as_nobody = Alone(group, assignment.queues.keys())
+        as_nobody = ManualCommitter(group, assignment.queues.keys())
         joined = asyncio.Event()
         joined.set()
         self._alone = Commits(self._offsets, as_nobody, config, self.positions, joined)

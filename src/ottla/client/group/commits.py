@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
-class Standing(Protocol):
+class CommitterState(Protocol):
     """The committer's state in the group; `MemberState`, or a consumer with manual assignment."""
 
     @property
@@ -47,7 +47,7 @@ class Commits:
     def __init__(
         self,
         offsets: GroupOffsets,
-        standing: Standing,
+        committer: CommitterState,
         config: ConsumerConfig,
         positions: Callable[[], Mapping[TopicPartition, Committed]],
         joined: asyncio.Event,
@@ -55,7 +55,7 @@ class Commits:
         """`joined` is cleared while the group rebalances without this member knowing yet."""
         self.is_automatic = config.auto_commit
         self._offsets = offsets
-        self._standing = standing
+        self._committer = committer
         self._interval_s = config.auto_commit_interval_ms / 1000
         self._positions = positions
         self._joined = joined
@@ -63,22 +63,22 @@ class Commits:
 
     async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         """Raises CommitFailed if a partition is not, or no longer, owned by this member."""
-        since = {at: self._standing.owned_since(at) for at in offsets}
+        since = {at: self._committer.owned_since(at) for at in offsets}
         sent_in: int | None = None
 
         def identity() -> Identity:
             nonlocal sent_in
             sent_in = None
             self._check_owned(since)
-            sent_in = self._standing.generation
-            return Identity(sent_in, self._standing.member_id, self._standing.instance_id)
+            sent_in = self._committer.generation
+            return Identity(sent_in, self._committer.member_id, self._committer.instance_id)
 
         while True:
             try:
                 await self._offsets.commit(offsets, identity)
             except CommitFailed as failed:
                 # After a rebalance this member may own the same partitions in the new generation.
-                is_outrun = not self._joined.is_set() or self._standing.generation != sent_in
+                is_outrun = not self._joined.is_set() or self._committer.generation != sent_in
                 if failed.code is not ErrorCode.ILLEGAL_GENERATION or sent_in is None or not is_outrun:
                     raise
                 if not await self.until_joined():
@@ -90,7 +90,7 @@ class Commits:
     async def until_joined(self) -> bool:
         """Wait until the member has joined. Returns False if the deadline passed before."""
         try:
-            async with asyncio.timeout(self._offsets.patience_s):
+            async with asyncio.timeout(self._offsets.timeout_s):
                 await self._joined.wait()
         except TimeoutError:
             return False
@@ -104,23 +104,23 @@ class Commits:
         new = {
             at: reached[at]
             for at in partitions
-            if at in reached and self._last.get(at) != (self._standing.owned_since(at), reached[at])
+            if at in reached and self._last.get(at) != (self._committer.owned_since(at), reached[at])
         }
         try:
             await self.commit(new)
         except ClientError as failed:
-            _log.warning("automatic commit for group %r failed: %s", self._standing.group, failed)
+            _log.warning("automatic commit for group %r failed: %s", self._committer.group, failed)
 
     async def keep_committing(self) -> None:
         while True:
             await asyncio.sleep(self._interval_s)
-            if not self._standing.is_lost:
-                await self.commit_positions(self._standing.owned)
+            if not self._committer.is_lost:
+                await self.commit_positions(self._committer.owned)
 
     def _check_owned(self, since: Mapping[TopicPartition, int | None]) -> None:
-        if self._standing.is_lost:
-            why = f"commit: not a member of group {self._standing.group!r}"
+        if self._committer.is_lost:
+            why = f"commit: not a member of group {self._committer.group!r}"
             raise broker_error(ErrorCode.UNKNOWN_MEMBER_ID, why)
         for at, generation in since.items():
-            if generation is None or self._standing.owned_since(at) != generation:
+            if generation is None or self._committer.owned_since(at) != generation:
                 raise broker_error(ErrorCode.ILLEGAL_GENERATION, f"commit of {at}, which this member does not own")

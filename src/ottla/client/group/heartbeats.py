@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import BrokerUnavailable
-from ottla.client.group.pulse import Due, Pulse
+from ottla.client.group.heartbeat_schedule import Due, HeartbeatSchedule
 from ottla.client.group.state import MemberState, Outcome
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Heartbeats:
     def __init__(
         self, link: CoordinatorLink, state: MemberState, config: ConsumerConfig, on_rebalance: Callable[[str], None]
     ) -> None:
-        self.pulse = Pulse(config, asyncio.get_running_loop().time())
+        self.schedule = HeartbeatSchedule(config, asyncio.get_running_loop().time())
         self._link = link
         self._state = state
         self._timeout_s = config.session_timeout_ms / 1000
@@ -37,28 +37,28 @@ class Heartbeats:
 
     def resume(self) -> None:
         self._is_joining = False
-        self.pulse.beat(asyncio.get_running_loop().time())
+        self.schedule.beat(asyncio.get_running_loop().time())
         self._changed.set()
 
     def poll_begins(self) -> None:
-        self.pulse.poll_begins()
+        self.schedule.poll_begins()
 
     def poll_ends(self, *, is_busy: bool) -> None:
-        self.pulse.poll_ends(asyncio.get_running_loop().time(), is_busy=is_busy)
+        self.schedule.poll_ends(asyncio.get_running_loop().time(), is_busy=is_busy)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            due = self.pulse.due(loop.time())
+            due = self.schedule.due(loop.time())
             if self._is_joining or self._state.is_lost:
                 await self._wait(None)
             elif due is Due.POLL_OVERDUE:
                 await self._drop_out()
             elif due is Due.HEARTBEAT:
-                self.pulse.beat(loop.time())
+                self.schedule.beat(loop.time())
                 await self._beat()
             else:
-                await self._wait(self.pulse.next_at())
+                await self._wait(self.schedule.next_at())
 
     async def _wait(self, until: float | None) -> None:
         self._changed.clear()

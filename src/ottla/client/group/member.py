@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 from ottla.client.errors import BrokerUnavailable, ClientError
 from ottla.client.group.assignors.known import assignors_named
 from ottla.client.group.commits import Commits
+from ottla.client.group.heartbeat_schedule import Due
 from ottla.client.group.heartbeats import Heartbeats
 from ottla.client.group.interface import Committed, Holder, RebalanceListener
 from ottla.client.group.leading import Leadership
 from ottla.client.group.link import CoordinatorLink
 from ottla.client.group.offsets import GroupOffsets
-from ottla.client.group.pulse import Due
 from ottla.client.group.state import Change, MemberState, Outcome
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class GroupMember:
             return
         self._gone.clear()
         try:
-            await self._until(lambda: not self._beats.pulse.is_busy or self._state.is_lost)
+            await self._until(lambda: not self._beats.schedule.is_busy or self._state.is_lost)
             self._holder.hold_back(partitions)
         finally:
             self._gone.set()
@@ -266,7 +266,7 @@ class GroupMember:
             self._rejoin("other topics match the subscription")
 
     def _is_away(self) -> bool:
-        return self._beats.pulse.due(asyncio.get_running_loop().time()) is Due.POLL_OVERDUE
+        return self._beats.schedule.due(asyncio.get_running_loop().time()) is Due.POLL_OVERDUE
 
     async def _until(self, claim: Callable[[], bool]) -> None:
         while not claim():

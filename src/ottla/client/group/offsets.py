@@ -53,7 +53,7 @@ NOBODY: Final = Identity()
 
 class GroupOffsets:
     def __init__(self, router: Router, group: str) -> None:
-        self.patience_s = router.config.request_timeout_ms / 1000
+        self.timeout_s = router.config.request_timeout_ms / 1000
         self._router = router
         self._group = group
         # One commit at a time: an older retry must not overwrite a newer commit.
@@ -76,7 +76,7 @@ class GroupOffsets:
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.patience_s
+        deadline = loop.time() + self.timeout_s
         failures = 0
         while True:
             try:

@@ -143,7 +143,7 @@ class TopicBuffers:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def choose(self, key: Any) -> cython.int:  # noqa: ANN401
+    def choose(self, key: object) -> cython.int:
         chosen: cython.int
         if self._partitioner is not None:
             chosen = self._partitioner(key, self.count)
@@ -151,7 +151,7 @@ class TopicBuffers:
                 raise ValueError(f"the partitioner returned {chosen}; {self.name} has {self.count} partitions")
             return chosen
         if key is not None:
-            return partition_of(key if type(key) is bytes else bytes(key), self.count)
+            return partition_of(key if type(key) is bytes else bytes(key), self.count)  # type: ignore[call-overload]
         if self.sticky < 0:
             self.sticky = self._next_sticky(self)
         return self.sticky
@@ -230,7 +230,7 @@ class Accumulator:
             raise UnknownTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, what)
         return self._add(topic, partition, timestamp_ms, key, value, headers)
 
-    def serialized(self, topic: str, key: Any, value: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    def serialized(self, topic: str, key: object, value: object) -> tuple[object, object]:
         """The key and the value as bytes; null stays null."""
         if self._key_serializer is not None and key is not None:
             key = _serialized(self._key_serializer, key, "key", topic)
@@ -243,7 +243,7 @@ class Accumulator:
         self,
         topic: TopicBuffers,
         partition: int | None,
-        timestamp: Any,  # noqa: ANN401
+        timestamp: SupportsIndex | None,
         key: object,
         value: object,
         headers: Headers,

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.bundling import BundleRule
 from ottla.client.errors import ClientClosed, ClientError, broker_error
-from ottla.client.patience import Patience
 from ottla.client.producer.accumulator import Accumulator, Filling, TopicBuffers
 from ottla.client.producer.batch import Identity, Refused
 from ottla.client.producer.failures import UnseenFailures
@@ -25,6 +24,7 @@ from ottla.client.producer.partition_queue import PartitionQueue, QueueRules
 from ottla.client.producer.partitioner import StickyChoice
 from ottla.client.producer.push import Pusher
 from ottla.client.producer.transactions import Transactions
+from ottla.client.retries import RetryBudget
 from ottla.client.view import NO_LEADER
 from ottla.core.errors import ErrorCode
 from ottla.records.compression import Compression
@@ -58,17 +58,11 @@ class Sender:
         self.topics: dict[str, TopicBuffers] = self.accumulator.topics
         self.failures = UnseenFailures()
         self.has_full_batch = False
-        self._with_storage_errors: set[PartitionQueue] = set()
         """Whether a full batch is waiting, so that the event loop should run."""
+        self._with_storage_errors: set[PartitionQueue] = set()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._rules = QueueRules(
-            linger_s=config.producer_batch_timeout_ms / 1000,
-            delivery_timeout_s=config.delivery_timeout_ms / 1000,
-            max_in_flight=config.max_in_flight,
-            is_idempotent=config.idempotence,
-            is_transactional=config.transactional_id is not None,
-        )
+        self._rules = _queue_rules(config)
         self.transactions: Transactions | None = None
         if config.transactional_id is not None:
             self.transactions = Transactions(self, config.transactional_id, config.transaction_timeout_ms)
@@ -299,7 +293,7 @@ class Sender:
         if self.transactions is not None:
             await self.transactions.start()
             return
-        patience = Patience(self.router)
+        retries = RetryBudget(self.router)
         while True:
             response = await self.router.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1))
             if not response.error_code:
@@ -308,7 +302,7 @@ class Sender:
             is_denied = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             why = "this user may write to no topic" if is_denied else None
             failed = broker_error(response.error_code, "a producer id, which idempotence needs", why)
-            if not failed.is_retriable or await patience.is_over():
+            if not failed.is_retriable or await retries.is_over():
                 raise failed
         self._identity = Identity(response.producer_id, response.producer_epoch)
 
@@ -326,3 +320,13 @@ class Sender:
             self._identifying = None
             for queue in self.queues():
                 self.look_soon(queue)
+
+
+def _queue_rules(config: ProducerConfig) -> QueueRules:
+    return QueueRules(
+        linger_s=config.producer_batch_timeout_ms / 1000,
+        delivery_timeout_s=config.delivery_timeout_ms / 1000,
+        max_in_flight=config.max_in_flight,
+        is_idempotent=config.idempotence,
+        is_transactional=config.transactional_id is not None,
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import BrokerUnavailable, ClientError, broker_error
-from ottla.client.patience import Patience
+from ottla.client.retries import RetryBudget
 from ottla.core.errors import ErrorCode
 from ottla.wire.consumer_protocol import by_topic
 from ottla.wire.declare import Response
@@ -43,7 +43,7 @@ _MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _LAST_ADD: Final = 3
 
 
-class Flow(NamedTuple):
+class TransactionProtocol(NamedTuple):
     """A transaction protocol: its highest request versions, which determine the rest."""
 
     produce: int
@@ -54,18 +54,18 @@ class Flow(NamedTuple):
     And every transaction ends with an epoch bump."""
 
 
-NAMED_FIRST: Final = Flow(produce=11, commit_offsets=4, end=4, joins_by_writing=False)
-JOINED_BY_WRITING: Final = Flow(produce=12, commit_offsets=5, end=5, joins_by_writing=True)
+NAMED_FIRST: Final = TransactionProtocol(produce=11, commit_offsets=4, end=4, joins_by_writing=False)
+JOINED_BY_WRITING: Final = TransactionProtocol(produce=12, commit_offsets=5, end=5, joins_by_writing=True)
 FEATURE: Final = "transaction.version"
 """The protocol for a cluster's finalized features."""
 _JOINED_BY_WRITING_SINCE: Final = 2
 
 
-def flow_of(level: int) -> Flow:
+def flow_of(level: int) -> TransactionProtocol:
     return JOINED_BY_WRITING if level >= _JOINED_BY_WRITING_SINCE else NAMED_FIRST
 
 
-class Question(NamedTuple, Generic[ResponseT]):
+class CoordinatorRequest(NamedTuple, Generic[ResponseT]):
     """A request, its coordinator, and the error in its response."""
 
     key: str
@@ -75,14 +75,14 @@ class Question(NamedTuple, Generic[ResponseT]):
     max_version: int | None = None
 
 
-async def ask(router: Router, question: Question[ResponseT]) -> ResponseT:
+async def ask(router: Router, question: CoordinatorRequest[ResponseT]) -> ResponseT:
     """The coordinator's successful response; retriable errors are retried."""
     return (await ask_over(router, question))[0]
 
 
-async def ask_over(router: Router, question: Question[ResponseT]) -> tuple[ResponseT, Connection]:
+async def ask_over(router: Router, question: CoordinatorRequest[ResponseT]) -> tuple[ResponseT, Connection]:
     """Like `ask`, also returning the connection."""
-    patience = Patience(router)
+    retries = RetryBudget(router)
     failed: ClientError
     while True:
         try:
@@ -99,28 +99,30 @@ async def ask_over(router: Router, question: Question[ResponseT]) -> tuple[Respo
             failed, is_lost = unavailable, True
         if is_lost:
             router.forget_coordinator(question.key, question.kind)
-        if not failed.is_retriable or await patience.is_over():
+        if not failed.is_retriable or await retries.is_over():
             raise failed
 
 
-def _about(question: Question[Any]) -> str:
+def _about(question: CoordinatorRequest[Any]) -> str:
     what = {GROUP: "group", TRANSACTION: "transactional id"}[question.kind]
     return f"{question.request.API.name} of {what} {question.key!r}"
 
 
-def init_producer_id(transactional_id: str, timeout_ms: int, identity: Identity) -> Question[InitProducerIdResponse]:
+def init_producer_id(
+    transactional_id: str, timeout_ms: int, identity: Identity
+) -> CoordinatorRequest[InitProducerIdResponse]:
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
         transaction_timeout_ms=timeout_ms,
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
     )
-    return Question(transactional_id, TRANSACTION, request, lambda answer: answer.error_code)
+    return CoordinatorRequest(transactional_id, TRANSACTION, request, lambda answer: answer.error_code)
 
 
 def add_partitions(
     transactional_id: str, identity: Identity, partitions: Collection[TopicPartition]
-) -> Question[AddPartitionsToTxnResponse]:
+) -> CoordinatorRequest[AddPartitionsToTxnResponse]:
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=identity.producer_id,
@@ -136,22 +138,22 @@ def add_partitions(
         # If one is rejected, the others are not attempted: their error code is not the cause.
         return _first(code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED)
 
-    return Question(transactional_id, TRANSACTION, request, error_of, _LAST_ADD)
+    return CoordinatorRequest(transactional_id, TRANSACTION, request, error_of, _LAST_ADD)
 
 
-def add_offsets(transactional_id: str, identity: Identity, group: str) -> Question[AddOffsetsToTxnResponse]:
+def add_offsets(transactional_id: str, identity: Identity, group: str) -> CoordinatorRequest[AddOffsetsToTxnResponse]:
     request = AddOffsetsToTxnRequest(
         transactional_id=transactional_id,
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
         group_id=group,
     )
-    return Question(transactional_id, TRANSACTION, request, lambda answer: answer.error_code, _LAST_ADD)
+    return CoordinatorRequest(transactional_id, TRANSACTION, request, lambda answer: answer.error_code, _LAST_ADD)
 
 
 def commit_offsets(
-    transactional_id: str, identity: Identity, progress: GroupProgress, flow: Flow
-) -> Question[TxnOffsetCommitResponse]:
+    transactional_id: str, identity: Identity, progress: GroupProgress, flow: TransactionProtocol
+) -> CoordinatorRequest[TxnOffsetCommitResponse]:
     request = TxnOffsetCommitRequest(
         transactional_id=transactional_id,
         group_id=progress.group,
@@ -181,17 +183,19 @@ def commit_offsets(
     def error_of(answer: TxnOffsetCommitResponse) -> int:
         return _first(part.error_code for topic in answer.topics for part in topic.partitions)
 
-    return Question(progress.group, GROUP, request, error_of, flow.commit_offsets)
+    return CoordinatorRequest(progress.group, GROUP, request, error_of, flow.commit_offsets)
 
 
-def end(transactional_id: str, identity: Identity, flow: Flow, *, is_commit: bool) -> Question[EndTxnResponse]:
+def end(
+    transactional_id: str, identity: Identity, flow: TransactionProtocol, *, is_commit: bool
+) -> CoordinatorRequest[EndTxnResponse]:
     request = EndTxnRequest(
         transactional_id=transactional_id,
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
         committed=is_commit,
     )
-    return Question(transactional_id, TRANSACTION, request, lambda answer: answer.error_code, flow.end)
+    return CoordinatorRequest(transactional_id, TRANSACTION, request, lambda answer: answer.error_code, flow.end)
 
 
 def _first(codes: Iterable[int]) -> int:

@@ -17,7 +17,7 @@ from ottla.client.producer.delivery import finished
 from ottla.client.producer.transaction_requests import (
     FEATURE,
     NAMED_FIRST,
-    Question,
+    CoordinatorRequest,
     add_offsets,
     add_partitions,
     ask,
@@ -208,5 +208,5 @@ class Transactions:
         """
         return self._flow.joins_by_writing and refused.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
-    async def _ask(self, question: Question[ResponseT]) -> ResponseT:
+    async def _ask(self, question: CoordinatorRequest[ResponseT]) -> ResponseT:
         return await ask(self._sender.router, question)

@@ -17,14 +17,14 @@ from ottla.cluster.builtin.messages import (
     Answer,
     Changed,
     Commit,
+    ConflictAt,
     Done,
     Failed,
     Found,
     ListChildren,
     Listed,
-    Look,
-    LookOut,
-    Misfit,
+    ReadNode,
+    WatchNode,
     Welcome,
     framed,
     read_request,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
-    from ottla.cluster.builtin.messages import Request, Told
+    from ottla.cluster.builtin.messages import Request, ServerMessage
     from ottla.cluster.builtin.tree import Changes
 
 
@@ -71,12 +71,12 @@ class Keeper:
 
     def _answer(self, request: Request, session: _Session) -> Answer:
         match request:
-            case Look():
+            case ReadNode():
                 node = self.tree.get(request.path)
                 if request.is_watched and node is not None:
                     self._watch(Aspect.ITSELF, request.path, session)
                 return Found(request.id, node)
-            case LookOut():
+            case WatchNode():
                 self._watch(Aspect.ITSELF, request.path, session)
                 return Found(request.id, self.tree.get(request.path))
             case ListChildren():
@@ -93,7 +93,7 @@ class Keeper:
             # Made durable first: a crash must not undo a change that a client has seen.
             self._file.write(changes)
         except Conflict as conflict:
-            return Misfit(request.id, conflict.index)
+            return ConflictAt(request.id, conflict.index)
         except StorageError as refused:
             return Failed(request.id, str(refused))
         self._apply(changes)
@@ -119,7 +119,7 @@ class _Session:
         self.id = session_id
         self._writer = writer
 
-    def tell(self, message: Told) -> None:
+    def tell(self, message: ServerMessage) -> None:
         # The end of a session may be noticed later than the notification is sent.
         if not self._writer.is_closing():
             self._writer.write(framed(message))

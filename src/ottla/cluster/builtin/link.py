@@ -20,19 +20,19 @@ from ottla.cluster.builtin.messages import (
     Answer,
     Changed,
     Commit,
+    ConflictAt,
     Done,
     Failed,
     Found,
     ListChildren,
     Listed,
-    Look,
-    LookOut,
-    Misfit,
-    Told,
+    ReadNode,
+    ServerMessage,
+    WatchNode,
     Welcome,
     framed,
     pack,
-    read_told,
+    read_server_message,
 )
 from ottla.cluster.builtin.tree import Aspect, Event
 from ottla.cluster.operations import Conflict, Disconnected
@@ -48,6 +48,18 @@ if TYPE_CHECKING:
 
 _LOST: Final = "lost the connection to the supervisor"
 _NO_SESSION: Final = 0
+_PATIENCE_S: Final = 30.0
+
+
+def connect_to(path: str) -> CatalogLink:
+    """A connection to the catalog that is served at this socket file."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(path)
+    except OSError as refused:
+        connection.close()
+        raise ConfigError(f"{path}: {refused.strerror}; nodes end with their `ottla cluster local`") from None
+    return CatalogLink(connection, _PATIENCE_S)
 
 
 class CatalogLink:
@@ -97,7 +109,7 @@ class CatalogLink:
                 self._watch(Aspect.ITSELF, path, watch)
             found(answer.node)
 
-        self._ask(lambda number: Look(number, path, watch is not None), answered)
+        self._ask(lambda number: ReadNode(number, path, watch is not None), answered)
 
     def look_out(self, path: str, found: Callable[[bool], None], failed: OnFailure, watch: OnWatched) -> None:
         def answered(answer: Answer | None) -> None:
@@ -107,7 +119,7 @@ class CatalogLink:
             self._watch(Aspect.ITSELF, path, watch)
             found(answer.node is not None)
 
-        self._ask(lambda number: LookOut(number, path), answered)
+        self._ask(lambda number: WatchNode(number, path), answered)
 
     def list(self, path: str, found: OnChildren, failed: OnFailure, watch: OnWatched) -> None:
         def answered(answer: Answer | None) -> None:
@@ -121,7 +133,7 @@ class CatalogLink:
         self._ask(lambda number: ListChildren(number, path), answered)
 
     def read(self, path: str) -> Node | None:
-        answer = self._wait_for(lambda number: Look(number, path, is_watched=False))
+        answer = self._wait_for(lambda number: ReadNode(number, path, is_watched=False))
         if isinstance(answer, Found):
             return answer.node
         raise Disconnected(_LOST)
@@ -130,7 +142,7 @@ class CatalogLink:
         match self._wait_for(lambda number: Commit(number, pack(operations))):
             case Done():
                 return
-            case Misfit(index=index):
+            case ConflictAt(index=index):
                 raise Conflict(index, operations[index])
             case Failed(why=why):
                 raise Disconnected(why)
@@ -171,7 +183,7 @@ class CatalogLink:
     def _read_all(self) -> None:
         with self._connection.makefile("rb") as stream, suppress(OSError, msgspec.DecodeError):
             while head := stream.read(LENGTH_BYTES):
-                self._told(read_told(stream.read(int.from_bytes(head))))
+                self._told(read_server_message(stream.read(int.from_bytes(head))))
         with self._asking:
             self.is_connected = False
             waiting, self._waiting = self._waiting, {}
@@ -182,7 +194,7 @@ class CatalogLink:
             for listener in self._listeners:
                 listener(Session.LOST)
 
-    def _told(self, message: Told) -> None:
+    def _told(self, message: ServerMessage) -> None:
         match message:
             case Welcome():
                 self.session_id = message.session_id

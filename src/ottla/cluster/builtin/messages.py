@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 LENGTH_BYTES: Final = 4
 
 
-class Look(msgspec.Struct, array_like=True, tag="look"):
+class ReadNode(msgspec.Struct, array_like=True, tag="look"):
     id: int
     path: str
     is_watched: bool
 
 
-class LookOut(msgspec.Struct, array_like=True, tag="look_out"):
+class WatchNode(msgspec.Struct, array_like=True, tag="look_out"):
     id: int
     path: str
 
@@ -38,7 +38,7 @@ class Commit(msgspec.Struct, array_like=True, tag="commit"):
     operations: list[tuple[str, str, bytes, int]]
 
 
-Request: TypeAlias = Look | LookOut | ListChildren | Commit
+Request: TypeAlias = ReadNode | WatchNode | ListChildren | Commit
 
 
 class Welcome(msgspec.Struct, array_like=True, tag="welcome"):
@@ -61,7 +61,7 @@ class Done(msgspec.Struct, array_like=True, tag="done"):
     id: int
 
 
-class Misfit(msgspec.Struct, array_like=True, tag="misfit"):
+class ConflictAt(msgspec.Struct, array_like=True, tag="misfit"):
     """The operation at this index failed; nothing was changed."""
 
     id: int
@@ -80,15 +80,15 @@ class Changed(msgspec.Struct, array_like=True, tag="changed"):
     path: str
 
 
-Answer: TypeAlias = Found | Listed | Done | Misfit | Failed
-Told: TypeAlias = Welcome | Found | Listed | Done | Misfit | Failed | Changed
+Answer: TypeAlias = Found | Listed | Done | ConflictAt | Failed
+ServerMessage: TypeAlias = Welcome | Found | Listed | Done | ConflictAt | Failed | Changed
 
 _encoder: Final = msgspec.msgpack.Encoder()
 read_request: Final = msgspec.msgpack.Decoder(Request).decode
-read_told: Final = msgspec.msgpack.Decoder(Told).decode
+read_server_message: Final = msgspec.msgpack.Decoder(ServerMessage).decode
 
 
-def framed(message: Request | Told) -> bytes:
+def framed(message: Request | ServerMessage) -> bytes:
     body = _encoder.encode(message)
     return len(body).to_bytes(LENGTH_BYTES) + body
 

@@ -10,6 +10,8 @@ may become the next leader. Invariants:
   after an election, and those that the log had when this leader's epoch began. Its log must also start no earlier than
   the leader's: otherwise records removed by DeleteRecords would come back.
 - A replica joins by fetches of its current registration: a restarted broker may have lost records.
+- A replica whose log ends below an offset up to which this leader has removed tombstones starts over, unless it has
+  copied all of its log from this leader: otherwise it would keep records that were deleted.
 - A replica that is about to join counts like a member: otherwise a close follower would never join under load.
 - Nothing is committed while there are eligible replicas, which left the ISR when it fell below min.insync.replicas: so
   they have all committed records, and may become leader if the rest of the ISR is lost (KIP-966). DeleteRecords waits
@@ -79,6 +81,10 @@ class Leading:
         """The pending ISR change, with unknown outcome."""
         self.present: Mapping[int, int] = {}
         """The broker epochs of the registered brokers, which may join."""
+        self.copied_from_start: dict[int, tuple[int, int]] = {}
+        """Replicas that have copied their whole log from this leader: the broker epoch in which they began, and up to
+        which offset tombstones were removed then.
+        """
         self._lag_ms = lag_ms
         self.followers = {
             node: Follower(now_ms if node in self.isr else _NEVER_MS) for node in state.replicas if node != self.node_id
@@ -108,6 +114,17 @@ class Leading:
         follower = self.followers.get(node)
         last = NO_EPOCH if follower is None else follower.broker_epoch
         return broker_epoch < max(last, self.present.get(node, NO_EPOCH))
+
+    def may_continue(self, node: int, offset: int, broker_epoch: int, start_offset: int, removed_until: int) -> bool:
+        """Whether a replica may continue at this offset, of a log that lacks tombstones below `removed_until`."""
+        if offset <= start_offset:
+            self.copied_from_start[node] = broker_epoch, removed_until
+        return (
+            offset >= removed_until
+            or self.copied_from_start.get(node) == (broker_epoch, removed_until)
+            or node in self.maximal_isr
+            or node in self.eligible
+        )
 
     def fetched(  # noqa: PLR0913
         self, node: int, offset: int, start_offset: int, end_offset: int, now_ms: int, broker_epoch: int = NO_EPOCH
@@ -159,8 +176,8 @@ class Leading:
     def low_watermark(self, start_offset: int) -> int:
         """The earliest log start offset of all replicas that may become leader; NO_OFFSET if one is unknown."""
         members = self.maximal_isr | self.eligible
-        told = (follower.start_offset for node, follower in self.followers.items() if node in members)
-        return min((start_offset, *told))
+        starts = (follower.start_offset for node, follower in self.followers.items() if node in members)
+        return min((start_offset, *starts))
 
     # The ISR
 

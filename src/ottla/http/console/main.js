@@ -1,12 +1,12 @@
 // The frame around the pages: where they are, which one is shown, and whether the broker answers.
 
-import { api } from "./parts/api.js";
 import { h, replace } from "./parts/dom.js";
 import { startHistory } from "./parts/history.js";
 import { icon } from "./parts/icons.js";
 import { LOGGED_IN, logout } from "./parts/login.js";
 import { problemCard } from "./parts/notice.js";
 import { follow } from "./parts/router.js";
+import { session } from "./parts/session.js";
 
 const NAV = [
   ["", "Overview", "overview"],
@@ -23,6 +23,7 @@ const ROUTES = [
   ["topics", () => import("./pages/topics.js")],
   ["topics/:name", () => import("./pages/topic.js")],
   ["topics/:name/:tab", () => import("./pages/topic.js")],
+  ["topics/:name/messages/:partition/:offset", () => import("./pages/message.js")],
   ["groups", () => import("./pages/groups.js")],
   ["groups/:id", () => import("./pages/group.js")],
   ["schemas", () => import("./pages/schemas.js")],
@@ -48,7 +49,8 @@ function link([path, label, name]) {
 let out;
 
 async function showWho() {
-  const who = await api.get("/v1/session");
+  const who = await session().catch(() => undefined);
+  if (!who) return;
   if (!who.has_users) return;
   if (!nav.querySelector("[data-page=access]")) nav.append(link(["access", "Access", "access"]));
   out?.remove();
@@ -62,7 +64,8 @@ showWho();
 startHistory((broker, problem) => {
   const isUp = problem === undefined;
   status.classList.toggle("is-down", !isUp);
-  replace(status, h("i.dot"), isUp ? `${broker.kafka}` : "The broker does not answer");
+  const isSilent = !isUp && problem.problem?.status === undefined;
+  replace(status, h("i.dot"), isUp ? `${broker.kafka}` : isSilent ? "The broker does not answer" : problem.message);
   status.title = isUp ? `Broker ${broker.broker_id}, Ottla ${broker.version}` : problem.message;
 });
 
@@ -80,7 +83,7 @@ follow(ROUTES, async (place, load) => {
   }
   document.title = [...Object.values(place.params).reverse(), section, "Ottla"].filter(Boolean).join(" · ");
   if (load === undefined) {
-    refuse(problemCard({ title: "There is no such page", hint: "The pages there are stand in the menu." }));
+    refuse(problemCard({ title: "There is no such page", hint: "The menu lists all pages." }));
     return;
   }
   main.setAttribute("aria-busy", "true");

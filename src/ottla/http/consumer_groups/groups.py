@@ -27,7 +27,7 @@ from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ottla.broker.broker import Broker
     from ottla.http.framework.endpoints import Call
@@ -42,7 +42,7 @@ class GroupSummary(Struct, frozen=True, kw_only=True):
     members: int | None
     """null if the group has topics that the user may not describe."""
     lag: int
-    """The lag over the partitions with committed offsets."""
+    """The lag over the partitions with committed offsets or a member."""
 
 
 class GroupList(Struct, frozen=True, kw_only=True):
@@ -52,11 +52,13 @@ class GroupList(Struct, frozen=True, kw_only=True):
 class GroupOffset(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
-    committed: int
-    """The committed offset; for a share group, the share-partition start offset."""
+    committed: int | None
+    """The committed offset; for a share group, the share-partition start offset. Null for a partition that is assigned
+    to a member, but has no committed offset."""
     end: int
     """The log end offset."""
     lag: int
+    """The messages after the committed offset; all messages of the partition if there is none."""
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -81,13 +83,17 @@ class GroupOffsets(Struct, frozen=True, kw_only=True):
     offsets: list[ReadOffset]
 
 
-async def list_groups(call: Call) -> GroupList:
+async def describable_groups(call: Call) -> list[ListedGroup]:
     answer = await call.ask(ListGroupsRequest())
     raise_refusal(answer.error_code)
-    found = []
     # DESCRIBE on the cluster lists all groups, but does not allow describing them.
     shown = [one for one in answer.groups if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, one.group_id)]
-    for one in sorted(shown, key=lambda group: group.group_id):
+    return sorted(shown, key=lambda group: group.group_id)
+
+
+async def list_groups(call: Call) -> GroupList:
+    found = []
+    for one in await describable_groups(call):
         try:
             found.append(await _summary(call, one))
         except ApiError as refused:
@@ -100,10 +106,9 @@ async def list_groups(call: Call) -> GroupList:
 
 async def _summary(call: Call, group: ListedGroup) -> GroupSummary:
     """Summarize a group. One that the user may not describe must not prevent others from being listed."""
-    show = _shown_share_group if group.group_type == SHARE else _shown
     members, lag = None, 0
     try:
-        shown = await show(call, group.group_id)
+        shown = await group_of(call, group)
         members, lag = len(shown.members), shown.lag
     except ApiError as refused:
         if refused.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
@@ -118,6 +123,11 @@ async def _summary(call: Call, group: ListedGroup) -> GroupSummary:
     )
 
 
+async def group_of(call: Call, listed_group: ListedGroup) -> Group:
+    show = _shown_share_group if listed_group.group_type == SHARE else _shown
+    return await show(call, listed_group.group_id)
+
+
 async def show_group(call: Call) -> Group:
     group_id = call.path("id")
     if await is_share_group(call, group_id):
@@ -127,7 +137,9 @@ async def show_group(call: Call) -> Group:
 
 async def _shown(call: Call, group_id: str) -> Group:
     about = await describe(call, group_id)
-    offsets = await lag_of(call.broker, await committed_offsets(call, group_id))
+    committed: dict[Place, int | None] = dict.fromkeys(_assigned(about.members))
+    committed |= await committed_offsets(call, group_id)
+    offsets = await lag_of(call.broker, committed)
     return Group(
         id=group_id,
         state=about.state,
@@ -139,6 +151,12 @@ async def _shown(call: Call, group_id: str) -> Group:
         offsets=offsets,
         lag=sum(one.lag for one in offsets),
     )
+
+
+def _assigned(members: Iterable[GroupMember]) -> Iterator[Place]:
+    for member in members:
+        for each in member.assignment:
+            yield from ((each.topic, partition) for partition in each.partitions)
 
 
 async def _shown_share_group(call: Call, group_id: str) -> Group:
@@ -170,14 +188,14 @@ async def change_configs(call: Call) -> ConfigList:
     return await changed(call, GROUP, call.path("id"), await call.body(ConfigChanges))
 
 
-async def lag_of(broker: Broker, committed: Mapping[Place, int]) -> list[GroupOffset]:
+async def lag_of(broker: Broker, committed: Mapping[Place, int | None]) -> list[GroupOffset]:
     states = broker.topics.by_name
     there = [(name, at) for name, at in sorted(committed) if name in states and at < len(states[name].partitions)]
     known = await bounds(broker, [states[name].partitions[at] for name, at in there])
     found = []
     for place in there:
-        offset, end = committed[place], known[TopicPartition(*place)].end
-        lag = max(0, end - offset)
+        offset, (start, end) = committed[place], known[TopicPartition(*place)]
+        lag = max(0, end - (start if offset is None else offset))
         found.append(GroupOffset(topic=place[0], partition=place[1], committed=offset, end=end, lag=lag))
     return found
 

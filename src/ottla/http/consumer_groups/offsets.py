@@ -8,7 +8,7 @@ from ottla.broker.interfaces.in_process_requests import raise_refusal
 from ottla.broker.interfaces.partition_facts import bounds
 from ottla.core.errors import OffsetOutOfRange
 from ottla.core.ids import TopicPartition
-from ottla.http.framework.models import Given, OffsetNumber, PartitionIndex, Struct
+from ottla.http.framework.models import OffsetNumber, PartitionIndex, RequestStruct, Struct
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -28,7 +28,7 @@ Place = tuple[str, int]
 """A topic and a partition."""
 
 
-class GivenOffset(Given, frozen=True, kw_only=True):
+class GivenOffset(RequestStruct, frozen=True, kw_only=True):
     topic: str
     partition: PartitionIndex
     offset: OffsetNumber

@@ -12,7 +12,7 @@ from ottla.core.security import AclOperation, ResourceType
 from ottla.http.consumer_groups.offsets import GivenOffset, Place, checked, commit, committed_offsets
 from ottla.http.consumer_groups.share_groups import is_share_group, move_share_group, share_offsets
 from ottla.http.framework.endpoints import Endpoint
-from ottla.http.framework.models import Given, Struct, TimestampMs
+from ottla.http.framework.models import RequestStruct, Struct, TimestampMs
 from ottla.http.framework.problems import BadRequest
 from ottla.http.records.messages import offset_at
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Distance = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
-class Reset(Given, frozen=True, kw_only=True):
+class Reset(RequestStruct, frozen=True, kw_only=True):
     to: Literal["earliest", "latest", "timestamp", "by", "offsets"]
     topics: tuple[str, ...] | None = None
     """Reset all partitions of these topics; without it, the partitions with committed offsets."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ottla.http.config import HttpConfig
     from ottla.http.framework.stats import HttpStats
     from ottla.http.login.authentication import Login
+    from ottla.http.monitoring.history import Sampler
     from ottla.http.registry.app import Registry
     from ottla.wire.codec import RequestFor
     from ottla.wire.declare import Response as KafkaResponse
@@ -88,7 +89,7 @@ class Endpoint(NamedTuple):
     """The struct of an error response, if it is not problem+json."""
 
 
-class Door:
+class HttpState:
     """State shared by all calls."""
 
     def __init__(self, broker: Broker, config: HttpConfig, stats: HttpStats) -> None:
@@ -103,6 +104,8 @@ class Door:
         self.registry: Registry | None = None
         """The schema registry, once it is used."""
         self.bodies = Bodies(config.max_stalled_ms / 1000, config.max_held_bytes)
+        self.sampler: Sampler
+        """Samples the broker's counters while the port is served."""
         self.tails: set[asyncio.Task[Any]] = set()
         """Running tails, which are cancelled at shutdown."""
 
@@ -110,18 +113,18 @@ class Door:
 class Call:
     """One request for a handler."""
 
-    def __init__(self, request: Request, door: Door, endpoint: Endpoint) -> None:
+    def __init__(self, request: Request, http_state: HttpState, endpoint: Endpoint) -> None:
         self.request = request
-        self.door = door
-        self.broker = door.broker
+        self.http_state = http_state
+        self.broker = http_state.broker
         self._endpoint = endpoint
         client = request.client
         self.peer = f"{client.host}:{client.port}" if client else "?:0"
         identity: Identity = request.scope.get(IDENTITY, Identity())
         self.principal = identity.principal
         peer = (client.host, client.port) if client else ("?", 0)
-        self._client = LocalClient(door.broker, _CLIENT_ID, peer, *identity)
-        self.inflating = door.broker.inflating
+        self._client = LocalClient(http_state.broker, _CLIENT_ID, peer, *identity)
+        self.inflating = http_state.broker.inflating
         self.may = self._client.may
         self.check = self._client.check
 
@@ -184,7 +187,7 @@ class Call:
     # The body
 
     async def body(self, kind: type[T], most_bytes: int | None = None) -> T:
-        limit = self.door.config.max_body_bytes if most_bytes is None else most_bytes
+        limit = self.http_state.config.max_body_bytes if most_bytes is None else most_bytes
         with self.receive(limit) as body:
             try:
                 content = await body.read_all(limit)
@@ -202,7 +205,7 @@ class Call:
         announced = self.request.headers.get("content-length", "0")
         if limit is not None and int(announced) > limit:
             raise too_large(limit)
-        return Body(self.door.bodies, self.request.stream(), is_collected=limit is not None)
+        return Body(self.http_state.bodies, self.request.stream(), is_collected=limit is not None)
 
     # The answer
 
@@ -261,8 +264,8 @@ async def others() -> None:
     await asyncio.sleep(0)
 
 
-async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
-    this = Call(request, door, endpoint)
+async def call(http_state: HttpState, endpoint: Endpoint, request: Request) -> Response:
+    this = Call(request, http_state, endpoint)
     try:
         await others()
         answer = await endpoint.handle(this)

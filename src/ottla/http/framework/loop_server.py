@@ -13,8 +13,9 @@ from uvicorn.server import ServerState
 
 from ottla.http.app import build_app
 from ottla.http.framework.connection import LimitedConnection, Limits
-from ottla.http.framework.endpoints import Door
+from ottla.http.framework.endpoints import HttpState
 from ottla.http.framework.stats import HttpStats
+from ottla.http.monitoring.history import Sampler
 from ottla.http.queues.guard import noted
 from ottla.http.queues.handlers import Queues
 from ottla.http.queues.store import open_store
@@ -65,10 +66,13 @@ class Serving:
 
     def __init__(self, broker: Broker, config: HttpConfig, queues: QueuesConfig) -> None:
         self._stats = HttpStats()
-        self._door = Door(broker, config, self._stats)
-        self._door.queues_ask = queues.needs_password
+        self._http_state = HttpState(broker, config, self._stats)
+        self._http_state.queues_ask = queues.needs_password
+        self._http_state.sampler = Sampler(broker)
         self._queues = open_store(queues, broker.keys)
-        app = build_app(self._door, Queues(self._queues, queues, self._door.bodies, partial(noted, self._door)))
+        app = build_app(
+            self._http_state, Queues(self._queues, queues, self._http_state.bodies, partial(noted, self._http_state))
+        )
         self.config = _uvicorn(app, config)
         self._registry_config = _uvicorn(at_root(app), config)
         self.state = ServerState()
@@ -80,7 +84,7 @@ class Serving:
         )
         self._servers: list[asyncio.AbstractServer] = []
         self._tls: ServerTls | None = None
-        self._ticking: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
 
     async def start(
         self,
@@ -90,7 +94,7 @@ class Serving:
     ) -> None:
         loop = asyncio.get_running_loop()
         self._tls = tls
-        self._ticking = loop.create_task(self._tick())
+        self._background = [loop.create_task(self._tick()), loop.create_task(self._http_state.sampler.run())]
         for listening in sockets:
             self._servers.append(await self._listen(listening, self.config))
         for listening in registry_sockets:
@@ -108,7 +112,7 @@ class Serving:
     async def stop(self) -> None:
         for server in self._servers:
             server.close()
-        for tail in tuple(self._door.tails):
+        for tail in tuple(self._http_state.tails):
             tail.cancel()
         for connection in tuple(self.state.connections):
             connection.shutdown()
@@ -120,8 +124,8 @@ class Serving:
         await asyncio.gather(*self.state.tasks, return_exceptions=True)
         for connection in tuple(self.state.connections):
             connection.transport.abort()
-        if self._ticking is not None:
-            self._ticking.cancel()
+        for task in self._background:
+            task.cancel()
         await asyncio.to_thread(self._queues.close)
 
     async def _tick(self) -> None:

@@ -21,7 +21,7 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True):
     """The base of response bodies."""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequestStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The base of request bodies: unknown fields are errors."""
 
 

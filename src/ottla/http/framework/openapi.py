@@ -12,7 +12,7 @@ import msgspec
 from ottla import __version__
 from ottla.core.config_docs import field_docs
 from ottla.http.framework.endpoints import JSON, Endpoint
-from ottla.http.framework.models import Given, Struct
+from ottla.http.framework.models import RequestStruct, Struct
 from ottla.http.framework.problems import PROBLEM_TYPE, ProblemDetails
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _REF: Final = "#/components/schemas/{name}"
 
 async def describe(call: Call) -> Response:
     # In a thread: the first call takes tens of milliseconds.
-    content = await asyncio.get_running_loop().run_in_executor(None, document, call.door.endpoints)
+    content = await asyncio.get_running_loop().run_in_executor(None, document, call.http_state.endpoints)
     return call.tagged(content)
 
 
@@ -59,7 +59,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> bytes:
 
 
 def _all_structs() -> Iterator[type[msgspec.Struct]]:
-    kinds: list[type[msgspec.Struct]] = [Struct, Given, ProblemDetails]
+    kinds: list[type[msgspec.Struct]] = [Struct, RequestStruct, ProblemDetails]
     for kind in kinds:
         yield kind
         kinds += kind.__subclasses__()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from ottla.http.framework.endpoints import Door
+    from ottla.http.framework.endpoints import HttpState
 
 _logger: Final = logging.getLogger(__name__)
 _JSON: Final = "application/json"
@@ -37,9 +37,9 @@ _HINT: Final = "GET /iceberg/openapi.json describes this API"
 class IcebergCatalog:
     """Belongs inside a `Guard`."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._lake = Lake(door.broker.config.data_dir / "lake")
+    def __init__(self, http_state: HttpState) -> None:
+        self._http_state = http_state
+        self._lake = Lake(http_state.broker.lake_folder)
         self._endpoints = endpoints()
         self._router = Router(list(self._routes()), redirect_slashes=False, default=_not_found)
 
@@ -55,7 +55,7 @@ class IcebergCatalog:
 
     async def answered(self, request: Request, served: Served) -> Response:
         endpoint = Endpoint(served.method, ICEBERG_PREFIX + served.path, served.handle, served.summary)
-        call = CatalogCall(Call(request, self._door, endpoint), self._lake, self._endpoints)
+        call = CatalogCall(Call(request, self._http_state, endpoint), self._lake, self._endpoints)
         try:
             answer = await served.handle(call)
         except CatalogError as error:

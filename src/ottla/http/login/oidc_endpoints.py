@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ottla.core.security import LoginFailed
 from ottla.http.framework.endpoints import Endpoint
-from ottla.http.framework.models import Given
+from ottla.http.framework.models import RequestStruct
 from ottla.http.framework.problems import Problem
 from ottla.http.login.authentication import LoginRefused
 from ottla.http.login.session_endpoints import with_session_cookie
@@ -27,7 +27,7 @@ _MOST_TOKEN_BYTES: Final = 64 * 1024
 _HINT: Final = "See the broker's log. Start again with GET /v1/session/oidc."
 
 
-class Callback(Given, frozen=True, kw_only=True, forbid_unknown_fields=False):
+class Callback(RequestStruct, frozen=True, kw_only=True, forbid_unknown_fields=False):
     state: str = ""
     code: str = ""
     error: str = ""
@@ -74,7 +74,7 @@ async def logged_out(call: Call) -> Response:
 
 
 def _enabled(call: Call) -> tuple[Login, OidcLogins]:
-    login = call.door.login
+    login = call.http_state.login
     if login is None or login.oidc is None:
         raise Problem(404, "no OpenID provider is configured", hint="Set security.oidc_issuer.")
     return login, login.oidc

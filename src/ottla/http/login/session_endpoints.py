@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from starlette.responses import Response
 
-from ottla.core.security import ANONYMOUS, LoginFailed
+from ottla.core.security import ANONYMOUS, CLUSTER_NAME, AclOperation, LoginFailed, ResourceType
 from ottla.http.framework.endpoints import JSON, Endpoint
-from ottla.http.framework.models import Done, Given, Struct
+from ottla.http.framework.models import Done, RequestStruct, Struct
 from ottla.http.framework.problems import Problem
 from ottla.http.login.authentication import session_in
 from ottla.http.login.browser_sessions import COOKIE, LIFETIME_S
@@ -24,6 +24,14 @@ _MOST_BODY_BYTES: Final = 16 * 1024
 
 _logger: Final = logging.getLogger(__name__)
 
+_CLUSTER_OPERATIONS: Final = (
+    AclOperation.CREATE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
+
 
 class WhoAmI(Struct, frozen=True, kw_only=True):
     principal: str
@@ -35,6 +43,10 @@ class WhoAmI(Struct, frozen=True, kw_only=True):
     """Whether authentication is enabled."""
     has_acls: bool
     """Whether ACLs are enforced."""
+    is_open_without_acl: bool
+    """Whether resources without an ACL are open to all users."""
+    cluster_operations: list[str]
+    """What the user may do with the cluster, such as DESCRIBE or ALTER. Finding out writes no audit line."""
 
 
 class EndedSession(Struct, frozen=True, kw_only=True):
@@ -43,24 +55,28 @@ class EndedSession(Struct, frozen=True, kw_only=True):
     """The logout page of the OpenID provider, after a login there."""
 
 
-class NewSession(Given, frozen=True, kw_only=True):
+class NewSession(RequestStruct, frozen=True, kw_only=True):
     user: str
     password: str
 
 
 async def show_session(call: Call) -> WhoAmI:
-    login = call.door.login
+    login = call.http_state.login
     return WhoAmI(
         principal=call.principal,
         needs_login=login is not None and call.principal == ANONYMOUS,
         login_url=None if login is None or login.oidc is None else "/v1/session/oidc",
         has_users=login is not None,
         has_acls=call.broker.security.authorizer is not None,
+        is_open_without_acl=call.broker.security.config.allow_everyone_if_no_acl,
+        cluster_operations=[
+            one.name for one in _CLUSTER_OPERATIONS if call.may(one, ResourceType.CLUSTER, CLUSTER_NAME)
+        ],
     )
 
 
 async def begin_session(call: Call) -> Response:
-    login = call.door.login
+    login = call.http_state.login
     if login is None:
         raise Problem(409, "authentication is disabled")
     given = await call.body(NewSession, _MOST_BODY_BYTES)
@@ -84,7 +100,7 @@ def with_session_cookie(response: Response, token: str, call: Call) -> Response:
 
 
 async def end_session(call: Call) -> Response:
-    login, token = call.door.login, session_in(call.request.headers)
+    login, token = call.http_state.login, session_in(call.request.headers)
     ended = None if login is None or token is None else login.sessions.end(token)
     logout_url = None
     if login is not None and login.oidc is not None and ended is not None and ended.granted is not None:

@@ -40,7 +40,7 @@ async def metrics(call: Call) -> Response:
 
 async def _text(call: Call) -> AsyncIterator[bytes]:
     broker = call.broker
-    for family in (*_broker(broker), *_requests(broker), *_connections(broker), *_http(call.door.stats)):
+    for family in (*_broker(broker), *_requests(broker), *_connections(broker), *_http(call.http_state.stats)):
         yield family.text()
     for family in _shards(ShardStats() if broker.shard_server is None else broker.shard_server.stats):
         yield family.text()
@@ -52,6 +52,11 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
         await others()
     for family in (*await _groups(call), *await pipeline_families(call)):
         yield family.text()
+    if broker.table_writer is not None:
+        from ottla.http.monitoring.table_metrics import table_families
+
+        for family in await table_families(broker, broker.table_writer):
+            yield family.text()
     yield b"# EOF\n"
 
 

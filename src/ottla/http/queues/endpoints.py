@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from ottla.http.framework.endpoints import Endpoint
-from ottla.http.framework.models import Given, Struct
+from ottla.http.framework.models import RequestStruct, Struct
 from ottla.http.queues.config import MAX_MESSAGES
 from ottla.http.queues.handlers import MAX_TIMEOUT_MS, PREFIX, NewQueue, Queues
 from ottla.http.queues.messages import PushedMessages, QueueMessage
@@ -44,13 +44,13 @@ class QueueMessages(Struct, frozen=True, kw_only=True):
     messages: list[QueueMessage]
 
 
-class QueueCommitQuery(Given, frozen=True, kw_only=True):
+class QueueCommitQuery(RequestStruct, frozen=True, kw_only=True):
     part: Annotated[int, msgspec.Meta(ge=0)] | None = None
     offset: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Of the last processed message, as returned. Without them: everything returned last."""
 
 
-class QueueMessagesQuery(Given, frozen=True, kw_only=True):
+class QueueMessagesQuery(RequestStruct, frozen=True, kw_only=True):
     timeout_ms: Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMEOUT_MS)] = 1000
     """How long to wait for the first message."""
     max_messages: Annotated[int, msgspec.Meta(ge=1, le=MAX_MESSAGES)] | None = None

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.framework.endpoints import Door
+    from ottla.http.framework.endpoints import HttpState
 
 _QUEUE_ALONE: Final = {"GET": AclOperation.DESCRIBE, "HEAD": AclOperation.DESCRIBE, "DELETE": AclOperation.DELETE}
 
 
-def guarded(queues: ASGIApp, door: Door) -> ASGIApp:
+def guarded(queues: ASGIApp, http_state: HttpState) -> ASGIApp:
     """Wrap the queues; returned unchanged without ACLs, or if queues have their own users."""
-    if door.broker.security.authorizer is None or door.queues_ask:
+    if http_state.broker.security.authorizer is None or http_state.queues_ask:
         return queues
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        client = _client(door, scope)
+        client = _client(http_state, scope)
         try:
             client.check(*_needed(scope["method"], scope["path"]))
         except Refused as refused:
@@ -37,16 +37,16 @@ def guarded(queues: ASGIApp, door: Door) -> ASGIApp:
     return app
 
 
-def noted(door: Door, request: Request, action: str, name: str) -> None:
+def noted(http_state: HttpState, request: Request, action: str, name: str) -> None:
     """Write a change to the audit log, if there is one."""
-    audit = door.broker.security.audit
+    audit = http_state.broker.security.audit
     if audit is not None:
-        audit.noted(_client(door, request.scope), action, (name,))
+        audit.noted(_client(http_state, request.scope), action, (name,))
 
 
-def _client(door: Door, scope: Scope) -> LocalClient:
+def _client(http_state: HttpState, scope: Scope) -> LocalClient:
     host, port = scope.get("client") or ("?", 0)
-    return LocalClient(door.broker, "queues", (host, port), *scope.get(IDENTITY, Identity()))
+    return LocalClient(http_state.broker, "queues", (host, port), *scope.get(IDENTITY, Identity()))
 
 
 def _needed(method: str, path: str) -> tuple[AclOperation, ResourceType, str]:

@@ -17,7 +17,7 @@ from ottla.core.errors import UnknownTopicOrPartition
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.consumer_groups.offsets import GivenOffset, ReadOffset, checked, commit, committed_offsets, listed
 from ottla.http.framework.endpoints import Endpoint, others
-from ottla.http.framework.models import Given, Message, Struct, message_of
+from ottla.http.framework.models import Message, RequestStruct, Struct, message_of
 from ottla.http.framework.problems import BadRequest
 from ottla.http.records.messages import decoding_of
 from ottla.http.records.payloads import Wanted
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ottla.http.framework.endpoints import Call
 
 
-class ConsumeQuery(Given, frozen=True, kw_only=True):
+class ConsumeQuery(RequestStruct, frozen=True, kw_only=True):
     topic: str
     max: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
     """Maximum number of messages."""
@@ -105,7 +105,7 @@ async def _read(call: Call, query: ConsumeQuery, positions: dict[int, int]) -> l
     return messages
 
 
-class Commit(Given, frozen=True, kw_only=True):
+class Commit(RequestStruct, frozen=True, kw_only=True):
     offsets: tuple[GivenOffset, ...]
 
 

@@ -11,7 +11,15 @@ from ottla.broker.interfaces.in_process_requests import raise_refusal
 from ottla.broker.interfaces.partition_facts import bounds
 from ottla.core.errors import OffsetOutOfRange
 from ottla.http.framework.endpoints import NDJSON, Endpoint
-from ottla.http.framework.models import Given, Message, OffsetNumber, PartitionIndex, Struct, TimestampMs, message_of
+from ottla.http.framework.models import (
+    Message,
+    OffsetNumber,
+    PartitionIndex,
+    RequestStruct,
+    Struct,
+    TimestampMs,
+    message_of,
+)
 from ottla.http.framework.problems import BadRequest
 from ottla.http.records.cursors import read_cursor, write_cursor
 from ottla.http.records.filters import Filter
@@ -41,7 +49,7 @@ _CHUNK_BYTES: Final = 32 * 1024
 _NO_OFFSET: Final = -1
 
 
-class Selection(Given, frozen=True, kw_only=True):
+class Selection(RequestStruct, frozen=True, kw_only=True):
     """Filters and encodings."""
 
     key: str | None = None

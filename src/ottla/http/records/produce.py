@@ -12,7 +12,7 @@ from ottla.core.errors import InvalidTimestamp, MessageTooLarge, UnknownTopicOrP
 from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.http.framework.bodies import BodyRefused
 from ottla.http.framework.endpoints import NDJSON, Endpoint, decode_json, others, problem_of_body, too_large
-from ottla.http.framework.models import Given, PartitionIndex, Struct, TimestampMs
+from ottla.http.framework.models import PartitionIndex, RequestStruct, Struct, TimestampMs
 from ottla.http.framework.problems import BadRequest, Problem, problem_of
 from ottla.http.records.partitioning import next_partition, partition_of
 from ottla.http.records.payloads import Encoding, read
@@ -33,13 +33,13 @@ _TURN_MESSAGES: Final = 500
 _STREAM_BATCH_BYTES: Final = 256 * 1024
 
 
-class NewHeader(Given, frozen=True, kw_only=True):
+class NewHeader(RequestStruct, frozen=True, kw_only=True):
     name: str
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     encoding: Encoding | None = None
 
 
-class NewMessage(Given, frozen=True, kw_only=True):
+class NewMessage(RequestStruct, frozen=True, kw_only=True):
     """A string is written as UTF-8, null as no key or value, anything else as JSON; an encoding overrides this."""
 
     key: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -53,7 +53,7 @@ class NewMessage(Given, frozen=True, kw_only=True):
     value_encoding: Encoding | None = None
 
 
-class NewMessages(Given, frozen=True, kw_only=True):
+class NewMessages(RequestStruct, frozen=True, kw_only=True):
     messages: list[NewMessage]
 
 
@@ -146,7 +146,7 @@ async def _save(writer: _Writer) -> int:
 
 
 async def _lines(call: Call) -> AsyncIterator[bytes]:
-    limit = call.door.config.max_body_bytes
+    limit = call.http_state.config.max_body_bytes
     rest = bytearray()
     with call.receive() as body:
         try:

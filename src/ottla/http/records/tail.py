@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ottla.broker.topics import TopicState
-    from ottla.http.framework.endpoints import Call, Door
+    from ottla.http.framework.endpoints import Call, HttpState
     from ottla.http.records.decoded import Decoding
     from ottla.wire.messages.fetch import PartitionData
 
@@ -65,7 +65,7 @@ async def tail(call: Call) -> Response:
     following.decoding = await decoding_of(call, query.keys, query.values)
     if call.request.method == "HEAD":
         return Response(media_type=EVENT_STREAM)
-    _list(call.door)
+    _list(call.http_state)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(following.events(), media_type=EVENT_STREAM, headers=headers)
 
@@ -92,7 +92,7 @@ class _Tail:
                     yield chunk
                 if is_quiet:
                     yield _HEARTBEAT
-                await asyncio.sleep(max(_PAUSE_S, _PAUSE_PER_TAIL_S * len(self._call.door.tails)))
+                await asyncio.sleep(max(_PAUSE_S, _PAUSE_PER_TAIL_S * len(self._call.http_state.tails)))
         except ApiError as refused:
             yield _event("end", problem_of(refused).details)
 
@@ -124,7 +124,7 @@ class _Tail:
             to_offset = end
         self._positions[index] = to_offset
         count = max(0, to_offset - position)
-        self._call.door.stats.skipped_messages += count
+        self._call.http_state.stats.skipped_messages += count
         return Skipped(partition=index, from_offset=position, to_offset=to_offset, count=count)
 
     async def _messages(self, data: PartitionData) -> AsyncIterator[bytes]:
@@ -178,12 +178,12 @@ def _event(name: str, data: msgspec.Struct) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(data))
 
 
-def _list(door: Door) -> None:
+def _list(http_state: HttpState) -> None:
     """Register the task of this request, so that stopping the broker can end it."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a handler runs in one
-    door.tails.add(task)
-    task.add_done_callback(door.tails.discard)
+    http_state.tails.add(task)
+    task.add_done_callback(http_state.tails.discard)
 
 
 ENDPOINTS: Final = (

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from ottla.http.framework.endpoints import Door
+    from ottla.http.framework.endpoints import HttpState
     from ottla.http.registry.served import Served
 
 _logger: Final = logging.getLogger(__name__)
@@ -42,9 +42,9 @@ _CONTEXT: Final = re.compile(r"/contexts/([^/]+)(/.+)")
 class Registry:
     """An ASGI application that belongs inside a `Guard`; its paths begin with PREFIX."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self.store = door.broker.schemas
+    def __init__(self, http_state: HttpState) -> None:
+        self._http_state = http_state
+        self.store = http_state.broker.schemas
         self._router = Router(list(self._routes()), redirect_slashes=False, default=_not_found)
 
     def _routes(self) -> Iterator[Route]:
@@ -52,7 +52,7 @@ class Registry:
         for served in SERVED:
             by_path.setdefault(served.path, {})[served.method] = served
         for path, by_method in by_path.items():
-            yield Route(path, _Resource(self, self._door, by_method))
+            yield Route(path, _Resource(self, self._http_state, by_method))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(PREFIX) or "/"
@@ -67,9 +67,9 @@ class Registry:
 
 
 class _Resource:
-    def __init__(self, registry: Registry, door: Door, by_method: dict[str, Served]) -> None:
+    def __init__(self, registry: Registry, http_state: HttpState, by_method: dict[str, Served]) -> None:
         self._registry = registry
-        self._door = door
+        self._http_state = http_state
         self._by_method = by_method | ({"HEAD": by_method["GET"]} if "GET" in by_method else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +89,7 @@ class _Resource:
         store = self._registry.store
         try:
             _check_types(request)
-            call = RegistryCall(request, self._door, endpoint, store, unquote(request.scope[_CONTEXT_KEY]))
+            call = RegistryCall(request, self._http_state, endpoint, store, unquote(request.scope[_CONTEXT_KEY]))
             await store.refresh()
             answer = await served.handle(call)
         except Refusal as refused:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from ottla.broker.schemas.store import Store
-    from ottla.http.framework.endpoints import Door
+    from ottla.http.framework.endpoints import HttpState
     from ottla.registry.model import Json, Schema, Version
     from ottla.registry.state import State
 
@@ -29,11 +29,11 @@ _FORBIDDEN_NAMES: Final = ("__GLOBAL", "__EMPTY")
 
 
 class RegistryCall:
-    def __init__(self, request: Request, door: Door, endpoint: Endpoint, store: Store, context: str) -> None:
-        self._call = Call(request, door, endpoint)
+    def __init__(self, request: Request, http_state: HttpState, endpoint: Endpoint, store: Store, context: str) -> None:
+        self._call = Call(request, http_state, endpoint)
         self._request = request
         self.store = store
-        self.broker = door.broker
+        self.broker = http_state.broker
         self.context = context
         """The context of a request below `/contexts/{context}`; empty for others."""
         self.note = self._call.note
@@ -131,7 +131,7 @@ class RegistryCall:
     # The body
 
     async def json(self) -> Json:
-        limit = self._call.door.config.max_body_bytes
+        limit = self._call.http_state.config.max_body_bytes
         with self._call.receive(limit) as body:
             content = await body.read_all(limit)
         try:

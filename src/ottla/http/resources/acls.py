@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ottla.broker.interfaces.in_process_requests import raise_refusal
 from ottla.core.security import AclOperation, AclPermission, PatternType, ResourceType
 from ottla.http.framework.endpoints import Endpoint
-from ottla.http.framework.models import Given, Struct
+from ottla.http.framework.models import RequestStruct, Struct
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
@@ -38,7 +38,7 @@ class AclList(Struct, frozen=True, kw_only=True):
     acls: list[Acl]
 
 
-class NewAcl(Given, frozen=True, kw_only=True):
+class NewAcl(RequestStruct, frozen=True, kw_only=True):
     principal: str
     """Such as User:ann, Group:sales or Role:analyst; User:* is all users."""
     operation: Operation
@@ -50,7 +50,7 @@ class NewAcl(Given, frozen=True, kw_only=True):
     host: str = "*"
 
 
-class AclQuery(Given, frozen=True, kw_only=True):
+class AclQuery(RequestStruct, frozen=True, kw_only=True):
     principal: str | None = None
     operation: Operation | None = None
     resource_type: Kind | None = None

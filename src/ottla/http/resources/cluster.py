@@ -29,6 +29,10 @@ class BrokerInfo(Struct, frozen=True, kw_only=True):
     cluster_id: str
     kafka: str
     """host:port of the Kafka protocol."""
+    security_protocol: str
+    """Of this address: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    sasl_mechanisms: list[str]
+    """Accepted at this address; none without SASL."""
     data_dir: str
     topics: int
     """Without internal topics; likewise their partitions."""
@@ -40,11 +44,14 @@ class BrokerInfo(Struct, frozen=True, kw_only=True):
 async def show_broker(call: Call) -> BrokerInfo:
     broker = call.broker
     topics = [state for state in broker.topics.by_name.values() if not is_own(state)]
+    port = broker.listener.ports[0].config
     return BrokerInfo(
         broker_id=broker.config.node_id,
         version=__version__,
         cluster_id=broker.cluster_id,
         kafka=str(broker.address),
+        security_protocol=port.protocol,
+        sasl_mechanisms=list(port.mechanisms or ()) if port.uses_sasl else [],
         data_dir=str(broker.data_dir.path.absolute()),
         topics=len(topics),
         partitions=sum(len(state.partitions) for state in topics),

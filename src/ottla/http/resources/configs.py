@@ -8,7 +8,7 @@ import msgspec
 
 from ottla.broker.configs.layers import ConfigSource
 from ottla.broker.interfaces.in_process_requests import raise_refusal
-from ottla.http.framework.models import Given, Struct
+from ottla.http.framework.models import RequestStruct, Struct
 from ottla.http.framework.problems import BadRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.incremental_alter_configs import (
@@ -51,7 +51,7 @@ class ConfigList(Struct, frozen=True, kw_only=True):
     configs: list[Config]
 
 
-class ConfigChanges(Given, frozen=True, kw_only=True):
+class ConfigChanges(RequestStruct, frozen=True, kw_only=True):
     """Configs by name: a new value, or null for the default."""
 
     configs: dict[str, ConfigValue | None]

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ottla.broker.interfaces.protocol_servers import GROUP_PREFIX
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.framework.endpoints import Endpoint
-from ottla.http.framework.models import Done, Given, Struct
+from ottla.http.framework.models import Done, RequestStruct, Struct
 from ottla.http.framework.problems import Problem
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ class ExposedTopicList(Struct, frozen=True, kw_only=True):
     topics: list[ExposedTopic]
 
 
-class Exposure(Given, frozen=True, kw_only=True):
+class Exposure(RequestStruct, frozen=True, kw_only=True):
     ports: tuple[Port, ...] = ()
     """A port per shard; 0, or none at all, uses free ones."""
 
 
-class Registration(Given, frozen=True, kw_only=True):
+class Registration(RequestStruct, frozen=True, kw_only=True):
     consumer: ConsumerName
 
 
@@ -61,11 +61,11 @@ class Lease(Struct, frozen=True, kw_only=True):
     """Register again within this time to keep them."""
 
 
-def _door(call: Call) -> ShardServer:
-    door = call.broker.shard_server
-    if door is None:
+def _server(call: Call) -> ShardServer:
+    server = call.broker.shard_server
+    if server is None:
         raise Problem(409, "DMQP is not available on this broker", hint="Use a broker started with `ottla serve`.")
-    return door
+    return server
 
 
 def _shown(call: Call, exposed: Exposed) -> ExposedTopic:
@@ -82,14 +82,14 @@ def _shown(call: Call, exposed: Exposed) -> ExposedTopic:
 
 
 async def list_exposed(call: Call) -> ExposedTopicList:
-    seen = [one for one in _door(call).exposed() if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, one.topic)]
+    seen = [one for one in _server(call).exposed() if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, one.topic)]
     return ExposedTopicList(topics=[_shown(call, one) for one in seen])
 
 
 async def show_exposed(call: Call) -> ExposedTopic:
     topic = call.path("topic")
     call.check(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
-    return _shown(call, _door(call).find(topic))
+    return _shown(call, _server(call).find(topic))
 
 
 async def expose(call: Call) -> ExposedTopic:
@@ -99,7 +99,7 @@ async def expose(call: Call) -> ExposedTopic:
     for operation in (AclOperation.ALTER, AclOperation.READ, AclOperation.WRITE):
         call.check(operation, ResourceType.TOPIC, topic)
     call.check(AclOperation.READ, ResourceType.GROUP, GROUP_PREFIX + topic)
-    exposed = await _door(call).expose(topic, body.ports, call.principal)
+    exposed = await _server(call).expose(topic, body.ports, call.principal)
     call.note("ExposeTopic", topic)
     return _shown(call, exposed)
 
@@ -107,7 +107,7 @@ async def expose(call: Call) -> ExposedTopic:
 async def unexpose(call: Call) -> Done:
     topic = call.path("topic")
     call.check(AclOperation.ALTER, ResourceType.TOPIC, topic)
-    await _door(call).unexpose(topic)
+    await _server(call).unexpose(topic)
     call.note("UnexposeTopic", topic)
     return Done()
 
@@ -122,19 +122,19 @@ async def register(call: Call) -> Lease | Response:
     body = await call.body(Registration)
     topic = call.path("topic")
     call.check(AclOperation.READ, ResourceType.TOPIC, topic)
-    door = _door(call)
-    if (elsewhere := door.elsewhere(topic)) is not None:
+    server = _server(call)
+    if (elsewhere := server.elsewhere(topic)) is not None:
         return _redirect_to_node(call, elsewhere)
-    shards = door.register(topic, body.consumer)
-    return Lease(consumer=body.consumer, shards=list(shards), lease_ms=door.lease_ms)
+    shards = server.register(topic, body.consumer)
+    return Lease(consumer=body.consumer, shards=list(shards), lease_ms=server.lease_ms)
 
 
 async def unregister(call: Call) -> Done | Response:
     topic = call.path("topic")
     call.check(AclOperation.READ, ResourceType.TOPIC, topic)
-    if (elsewhere := _door(call).elsewhere(topic)) is not None:
+    if (elsewhere := _server(call).elsewhere(topic)) is not None:
         return _redirect_to_node(call, elsewhere)
-    _door(call).unregister(topic, call.path("consumer"))
+    _server(call).unregister(topic, call.path("consumer"))
     return Done()
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.http.framework.endpoints import Endpoint
-from ottla.http.framework.models import Done, Given, PartitionIndex, Struct
+from ottla.http.framework.models import Done, PartitionIndex, RequestStruct, Struct
 from ottla.http.framework.problems import BadRequest, Problem
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Kind = Literal[
 ]
 
 
-class _Takes(NamedTuple):
+class _Parameters(NamedTuple):
     required: frozenset[str] = frozenset()
     allowed: frozenset[str] = frozenset()
 
@@ -41,24 +41,24 @@ class _Takes(NamedTuple):
 _WHERE: Final = frozenset({"api", "topic", "partition", "client_id", "group", "transactional_id", "times"})
 _ON_DISK: Final = frozenset({"topic", "partition", "times"})
 
-_TAKES: Final[dict[Kind, _Takes]] = {
-    "error": _Takes(frozenset({"code"}), _WHERE),
-    "lose_leadership": _Takes(frozenset({"topic"}), _ON_DISK),
-    "delay": _Takes(frozenset({"seconds"}), _WHERE),
-    "throttle": _Takes(frozenset({"seconds"}), _WHERE),
-    "drop": _Takes(allowed=_WHERE | {"after_effect"}),
-    "truncate": _Takes(allowed=_WHERE),
-    "corrupt": _Takes(allowed=_WHERE - {"api"}),
-    "pause": _Takes(allowed=_WHERE),
-    "force_rebalance": _Takes(frozenset({"group"})),
-    "expire_session": _Takes(frozenset({"group"}), frozenset({"client_id"})),
-    "expire_transaction": _Takes(frozenset({"transactional_id"})),
-    "fail_fsync": _Takes(allowed=_ON_DISK),
-    "fill_disk": _Takes(allowed=_ON_DISK),
+_PARAMETERS: Final[dict[Kind, _Parameters]] = {
+    "error": _Parameters(frozenset({"code"}), _WHERE),
+    "lose_leadership": _Parameters(frozenset({"topic"}), _ON_DISK),
+    "delay": _Parameters(frozenset({"seconds"}), _WHERE),
+    "throttle": _Parameters(frozenset({"seconds"}), _WHERE),
+    "drop": _Parameters(allowed=_WHERE | {"after_effect"}),
+    "truncate": _Parameters(allowed=_WHERE),
+    "corrupt": _Parameters(allowed=_WHERE - {"api"}),
+    "pause": _Parameters(allowed=_WHERE),
+    "force_rebalance": _Parameters(frozenset({"group"})),
+    "expire_session": _Parameters(frozenset({"group"}), frozenset({"client_id"})),
+    "expire_transaction": _Parameters(frozenset({"transactional_id"})),
+    "fail_fsync": _Parameters(allowed=_ON_DISK),
+    "fill_disk": _Parameters(allowed=_ON_DISK),
 }
 
 
-class NewFault(Given, frozen=True, kw_only=True):
+class NewFault(RequestStruct, frozen=True, kw_only=True):
     kind: Kind
     code: str | None = None
     """For `error`: Kafka's error name, such as NOT_LEADER_OR_FOLLOWER."""
@@ -113,7 +113,7 @@ def _checked(given: NewFault) -> dict[str, Any]:
     arguments = {
         name: value for name, value in msgspec.structs.asdict(given).items() if name != "kind" and value is not None
     }
-    takes = _TAKES[given.kind]
+    takes = _PARAMETERS[given.kind]
     missing = sorted(takes.required - arguments.keys())
     if missing:
         raise BadRequest(f"a fault of kind {given.kind} needs {', '.join(missing)}")

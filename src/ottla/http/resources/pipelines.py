@@ -14,7 +14,7 @@ from ottla.broker.interfaces.fetched import fetch
 from ottla.broker.interfaces.in_process_requests import raise_refusal
 from ottla.broker.interfaces.partition_facts import bounds
 from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus, seen_state
-from ottla.http.framework.endpoints import Door, Endpoint
+from ottla.http.framework.endpoints import Endpoint, HttpState
 from ottla.http.framework.models import Struct
 from ottla.http.framework.problems import Problem
 from ottla.http.records.reading import read_on
@@ -71,7 +71,7 @@ class PipelineList(Struct, frozen=True, kw_only=True):
     pipelines: list[Pipeline]
 
 
-class _Told:
+class _Reports:
     """The last report of each pipeline, cached: only new records are read."""
 
     def __init__(self) -> None:
@@ -108,11 +108,11 @@ class _Told:
             return  # not a report
 
 
-_told: Final[WeakKeyDictionary[Door, _Told]] = WeakKeyDictionary()
+_reports: Final[WeakKeyDictionary[HttpState, _Reports]] = WeakKeyDictionary()
 
 
 async def list_pipelines(call: Call) -> PipelineList:
-    return PipelineList(pipelines=await _told.setdefault(call.door, _Told()).look(call))
+    return PipelineList(pipelines=await _reports.setdefault(call.http_state, _Reports()).look(call))
 
 
 async def show_pipeline(call: Call) -> Pipeline:

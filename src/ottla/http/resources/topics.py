@@ -13,7 +13,7 @@ from ottla.core.ids import TopicPartition
 from ottla.core.pipeline_status import PIPELINES_TOPIC
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.framework.endpoints import Endpoint, others
-from ottla.http.framework.models import Done, Given, OffsetNumber, PartitionIndex, Struct
+from ottla.http.framework.models import Done, OffsetNumber, PartitionIndex, RequestStruct, Struct
 from ottla.http.resources.configs import TOPIC, ConfigChanges, ConfigList, ConfigValue, changed, described, text_of
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -35,6 +35,14 @@ ReplicationFactor = Annotated[int, msgspec.Meta(ge=-1, le=(1 << 15) - 1)]
 _TIMEOUT_MS: Final = 60_000
 _TURN_TOPICS: Final = 100
 _TO_THE_END: Final = -1
+_OPERATIONS: Final = (
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.ALTER,
+    AclOperation.DELETE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
 
 
 class TopicSummary(Struct, frozen=True, kw_only=True):
@@ -51,7 +59,7 @@ class TopicList(Struct, frozen=True, kw_only=True):
     topics: list[TopicSummary]
 
 
-class TopicsQuery(Given, frozen=True, kw_only=True):
+class TopicsQuery(RequestStruct, frozen=True, kw_only=True):
     prefix: str = ""
     internal: bool = False
     """Include internal topics."""
@@ -128,6 +136,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     partitions: list[PartitionInfo]
     configs: dict[str, str]
     """The configs set on this topic; GET …/configs shows all."""
+    operations: list[str]
+    """What the user may do with it, such as READ or WRITE."""
 
 
 def topic_of(call: Call) -> TopicState:
@@ -163,6 +173,7 @@ async def _shown(call: Call, state: TopicState) -> Topic:
         size_bytes=summary.size_bytes,
         partitions=partitions,
         configs=dict(state.entry.configs) if sees_configs else {},
+        operations=[one.name for one in _OPERATIONS if call.may(one, ResourceType.TOPIC, state.name)],
     )
 
 
@@ -188,7 +199,7 @@ def _segments(partition: Partition) -> Sequence[tuple[int, int]]:
     return [(one.base_offset, one.size) for one in partition.log.segments] if partition.is_open else known
 
 
-class NewTopic(Given, frozen=True, kw_only=True):
+class NewTopic(RequestStruct, frozen=True, kw_only=True):
     name: str
     partitions: Count = -1
     """-1 for the default."""
@@ -236,7 +247,7 @@ async def delete_topic(call: Call) -> Done:
     return Done()
 
 
-class PartitionCount(Given, frozen=True, kw_only=True):
+class PartitionCount(RequestStruct, frozen=True, kw_only=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
     """The new total number."""
     dry_run: bool = False
@@ -253,7 +264,7 @@ async def add_partitions(call: Call) -> Topic:
     return await _shown(call, state)
 
 
-class RecordsToDelete(Given, frozen=True, kw_only=True):
+class RecordsToDelete(RequestStruct, frozen=True, kw_only=True):
     partition: PartitionIndex = 0
     before_offset: OffsetNumber | None = None
     """Delete all records below this offset; null for all records."""

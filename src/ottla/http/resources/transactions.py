@@ -9,7 +9,7 @@ import msgspec
 from ottla.broker.interfaces.in_process_requests import raise_refusal
 from ottla.core.errors import ErrorCode
 from ottla.http.framework.endpoints import Endpoint
-from ottla.http.framework.models import Done, Given, Struct
+from ottla.http.framework.models import Done, RequestStruct, Struct
 from ottla.http.framework.problems import BadRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TIMEOUT_MS: Final = 1_000
 
 
-class TransactionQuery(Given, frozen=True, kw_only=True):
+class TransactionQuery(RequestStruct, frozen=True, kw_only=True):
     state: tuple[str, ...] = ()
     """Only transactions in this state, such as Ongoing."""
     longer_than_ms: Annotated[int, msgspec.Meta(ge=-1, le=(1 << 63) - 1)] = -1

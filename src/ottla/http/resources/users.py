@@ -13,7 +13,7 @@ from ottla.broker.interfaces.in_process_requests import raise_refusal
 from ottla.broker.security.passwords import check_password
 from ottla.core.security import ScramMechanism
 from ottla.http.framework.endpoints import Endpoint
-from ottla.http.framework.models import Done, Given, Struct
+from ottla.http.framework.models import Done, RequestStruct, Struct
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -41,13 +41,13 @@ class UserList(Struct, frozen=True, kw_only=True):
     users: list[User]
 
 
-class NewPassword(Given, frozen=True, kw_only=True):
+class NewPassword(RequestStruct, frozen=True, kw_only=True):
     password: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
     valid_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """How long it is valid, from now. Without it, as long as `security.password_max_age_ms` says."""
 
 
-class NewExpiry(Given, frozen=True, kw_only=True):
+class NewExpiry(RequestStruct, frozen=True, kw_only=True):
     valid_ms: Annotated[int, msgspec.Meta(ge=0)] | None
     """How long the password is valid, from now; null for no limit."""
 
@@ -58,11 +58,11 @@ async def list_users(call: Call) -> UserList:
     return UserList(users=sorted(map(_user, answer.results), key=lambda one: one.name))
 
 
-def _user(told: DescribeUserScramCredentialsResult) -> User:
-    infos = told.credential_infos
+def _user(described: DescribeUserScramCredentialsResult) -> User:
+    infos = described.credential_infos
     times = [info.expires_timestamp_ms for info in infos if info.expires_timestamp_ms >= 0]
     mechanisms = [_spelled(info.mechanism) for info in infos]
-    return User(name=told.user, mechanisms=mechanisms, expires_ms=str(min(times)) if times else None)
+    return User(name=described.user, mechanisms=mechanisms, expires_ms=str(min(times)) if times else None)
 
 
 async def set_password(call: Call) -> Done:

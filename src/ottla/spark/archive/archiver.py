@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ottla.client.blocking.background import Background
     from ottla.client.consumer.consumer import Consumer
-    from ottla.spark.archive.places import Hold, Place
+    from ottla.spark.archive.places import ArchiveLock, Place
     from ottla.spark.reader.offsets import Offsets
 
 _FETCH_BYTES: Final = 4 << 20
@@ -64,7 +64,7 @@ class Done:
 class Archiver:
     """The archive of one topic. The caller holds its lock."""
 
-    def __init__(self, link: Background, topic: str, place: Place, hold: Hold, rules: Rules) -> None:
+    def __init__(self, link: Background, topic: str, place: Place, hold: ArchiveLock, rules: Rules) -> None:
         self._link = link
         self._topic = topic
         self._place = place
@@ -132,7 +132,7 @@ class Archiver:
 class _Fetching:
     """The offset ranges to archive in this round."""
 
-    def __init__(self, link: Background, starts: Offsets, targets: Offsets, hold: Hold, topic_id: bytes) -> None:
+    def __init__(self, link: Background, starts: Offsets, targets: Offsets, hold: ArchiveLock, topic_id: bytes) -> None:
         self._link = link
         self._positions = dict(starts)
         self._published = dict(starts)

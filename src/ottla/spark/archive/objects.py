@@ -60,12 +60,12 @@ class ObjectPlace:
             return
 
     @contextmanager
-    def held(self) -> Iterator[ObjectHold]:
+    def held(self) -> Iterator[ObjectArchiveLock]:
         lease = _Lease(self._store, self._clock)
         lease.take()
         try:
             with tempfile.TemporaryDirectory(prefix="ottla-archive-") as scratch:
-                yield ObjectHold(self._store, Path(scratch), lease)
+                yield ObjectArchiveLock(self._store, Path(scratch), lease)
         finally:
             lease.give_back()
 
@@ -104,7 +104,7 @@ class RangedFile(io.RawIOBase):
         return length
 
 
-class ObjectHold:
+class ObjectArchiveLock:
     def __init__(self, store: ObjectStore, scratch: Path, lease: _Lease) -> None:
         self._store = store
         self._lease = lease

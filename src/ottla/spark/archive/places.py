@@ -34,11 +34,11 @@ class Place(Protocol):
     def remove(self, name: str) -> None:
         """May be repeated."""
 
-    def held(self) -> AbstractContextManager[Hold]:
+    def held(self) -> AbstractContextManager[ArchiveLock]:
         """Acquire the exclusive right to write."""
 
 
-class Hold(Protocol):
+class ArchiveLock(Protocol):
     """The right to write to a place."""
 
     scratch: Path
@@ -74,7 +74,7 @@ class FolderPlace:
             path.parent.rmdir()
 
     @contextmanager
-    def held(self) -> Iterator[FolderHold]:
+    def held(self) -> Iterator[FolderArchiveLock]:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / _LOCK).open("a") as lock:
             try:
@@ -85,12 +85,12 @@ class FolderPlace:
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
             try:
-                yield FolderHold(self._folder, scratch)
+                yield FolderArchiveLock(self._folder, scratch)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
 
 
-class FolderHold:
+class FolderArchiveLock:
     def __init__(self, folder: Path, scratch: Path) -> None:
         self._folder = folder
         self.scratch = scratch

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from ottla.spark.archive.cover import Stretch
     from ottla.spark.archive.names import Span
-    from ottla.spark.archive.places import Hold, Place
+    from ottla.spark.archive.places import ArchiveLock, Place
 
 
-def publish(hold: Hold, span: Span, rows: Mapping[str, Iterable[pa.RecordBatch]], topic_id: bytes, today: str) -> None:
+def publish(
+    hold: ArchiveLock, span: Span, rows: Mapping[str, Iterable[pa.RecordBatch]], topic_id: bytes, today: str
+) -> None:
     """Write a file per date. They become valid with the last one."""
     dated = dict(rows) or {today: ()}  # offsets without a record, of transactions' markers say, are archived too
     made = []
@@ -43,7 +45,7 @@ def check_offsets(batches: Iterable[pa.RecordBatch], span: Span) -> None:
         position = last + 1
 
 
-def publish_fetched(hold: Hold, span: Span, batches: list[pa.RecordBatch], topic_id: bytes, today: str) -> None:
+def publish_fetched(hold: ArchiveLock, span: Span, batches: list[pa.RecordBatch], topic_id: bytes, today: str) -> None:
     check_offsets(batches, span)
     publish(hold, span, by_date(batches), topic_id, today)
 
@@ -54,7 +56,7 @@ def remove_leftovers(place: Place) -> None:
         place.remove(name)
 
 
-def merge(place: Place, hold: Hold, topic_id: bytes, today: str, *, is_thorough: bool = False) -> int:
+def merge(place: Place, hold: ArchiveLock, topic_id: bytes, today: str, *, is_thorough: bool = False) -> int:
     """Merge small ranges until none is due; returns the number of replaced ones."""
     replaced = 0
     while True:
@@ -67,7 +69,7 @@ def merge(place: Place, hold: Hold, topic_id: bytes, today: str, *, is_thorough:
             replaced += len(group)
 
 
-def _merge_group(place: Place, hold: Hold, group: list[Stretch], topic_id: bytes, today: str) -> None:
+def _merge_group(place: Place, hold: ArchiveLock, group: list[Stretch], topic_id: bytes, today: str) -> None:
     dates = sorted({file.date for stretch in group for file in stretch.files})
     rows = {date: _rows_of(place, group, date) for date in dates}
     publish(hold, merged_span(group), rows, topic_id, today)

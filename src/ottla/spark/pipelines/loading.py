@@ -32,7 +32,7 @@ DEFAULT_BROKER: Final = "localhost:9092"
 
 
 def load_pipeline(file: Path, *, broker: str | None = None, kafka: Mapping[str, str] | None = None) -> Pipeline:
-    """Read a pipeline's file; `broker` and `kafka` win over what it says."""
+    """Read a pipeline's file; `broker` and `kafka` override its settings."""
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as refused:
@@ -49,12 +49,7 @@ def parse_pipeline(
     kafka: Mapping[str, str] | None = None,
 ) -> Pipeline:
     mistakes = Mistakes(file.name, text)
-    try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as wrong:
-        raise ConfigError(f"{file.name} is not valid TOML: {wrong}") from None
-    given = cast("dict[str, Any]", _with_variables(given, (), environment, mistakes))
-    _refuse_unknown(given, mistakes)
+    given = _parse_toml(text, file, environment, mistakes)
     top = Fields({key: value for key, value in given.items() if key not in _SECTIONS}, (), mistakes)
     name = _name(top, file)
     folder = file.resolve().parent
@@ -63,10 +58,9 @@ def parse_pipeline(
     context = FileContext(pipeline=name, folder=folder, storage=storage)
     sources = _each(given, "source", mistakes, lambda key, fields: read_source(key, fields, context))
     tables = _each(given, "table", mistakes, lambda key, fields: read_table(key, fields, folder))
-    known = [*sources, *tables]
-    steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, known))
-    rows_of = [*sources, *steps]
-    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, rows_of, context))
+    inputs = [*sources, *tables]
+    steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, inputs))
+    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, [*sources, *steps], context))
     _check_whole(given, mistakes)
     check_columns(sources, steps.values(), sinks.values(), mistakes)
     pipeline = Pipeline(
@@ -88,6 +82,19 @@ def parse_pipeline(
     return pipeline
 
 
+def _parse_toml(text: str, file: Path, environment: Mapping[str, str], mistakes: Mistakes) -> dict[str, Any]:
+    """The tables of the file, with the values of environment variables."""
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as wrong:
+        raise ConfigError(f"{file.name} is not valid TOML: {wrong}") from None
+    given = cast("dict[str, Any]", _with_variables(given, (), environment, mistakes))
+    for key in given:
+        if key not in _KEYS:
+            mistakes.add((key,), f"no such key{suggestion(key, _KEYS)}")
+    return given
+
+
 def _name(top: Fields, file: Path) -> str:
     name = top.text("name", file.stem)
     if not _NAME.fullmatch(name):
@@ -98,12 +105,6 @@ def _name(top: Fields, file: Path) -> str:
 def _checkpoint(top: Fields, folder: Path, state: Path) -> str:
     given = top.text("checkpoint", str(state / "checkpoint"))
     return given if "://" in given else str(folder / given)
-
-
-def _refuse_unknown(given: Mapping[str, Any], mistakes: Mistakes) -> None:
-    for key in given:
-        if key not in _KEYS:
-            mistakes.add((key,), f"no such key{suggestion(key, _KEYS)}")
 
 
 def _each(

@@ -1,4 +1,4 @@
-"""Records as rows: those that parse with their columns, those that do not with the reason."""
+"""Records as rows: parsed records with their columns, invalid ones with the reason."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from ottla.columns.ddl import quoted
 from ottla.spark.pipelines.changes.record_keys import key_columns
 from ottla.spark.pipelines.changes.rules import DELETED
+from ottla.spark.pipelines.dead_letters.rules import BLOCK
 from ottla.spark.pipelines.formats.parser import PARSED, TASK
 from ottla.spark.pipelines.known_columns import known_columns
-from ottla.spark.pipelines.letters.rules import BLOCK
 from ottla.spark.pipelines.limits import MOST_HEADER_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.formats.parser import Parser
 
 _PARSED_ONCE: Final = f"{TASK} >= 0"
-"""Always true. Spark would push filters below the parsing, and parse once more for each; it pushes none below a
-column that may differ when it is computed again."""
+"""Always true. Spark would push filters below the parsing, and parse again for each; it pushes none below a
+non-deterministic column.
+"""
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 _NO_VALUE: Final = "the record has no value"
 _META: Final = {
@@ -35,9 +36,8 @@ _META: Final = {
 
 
 def good_rows(raw: DataFrame, source: Source, metric: str | None = None) -> DataFrame:
-    """The records that parse: their own columns, and where they come from.
-
-    With `metric`, the query reports under this name the number of records and the blocks of offsets with bad ones.
+    """The valid records: their columns and their origin. With `metric`, the query reports the number of records and
+    the blocks of offsets with invalid ones under this name.
     """
     meta = [F.col(column).alias(name) for name, column in _META.items()]
     if not source.format.has_schema:
@@ -65,7 +65,7 @@ def _observed(parsed: DataFrame, parser: Parser, metric: str) -> DataFrame:
 
 
 def _with_deletes(source: Source) -> list[Column]:
-    """A record without a value is a row of its key that deletes."""
+    """A record without a value is a deletion, with the columns of its key."""
     types = known_columns(source) or {}
     is_deleted = F.col("value").isNull()
     keys = key_columns({name: types[name] for name in source.key})
@@ -75,10 +75,10 @@ def _with_deletes(source: Source) -> list[Column]:
 
 
 def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
-    """The records that do not parse, as they came, with the reason and their origin in headers."""
+    """The invalid records, unchanged, with the reason and their origin in headers."""
     parser = source.format.parser(source)
     bad = parser.parse(raw).where(_PARSED_ONCE).where(_is_bad(parser))
-    told = {
+    headers_by_name = {
         "ottla.error": _reason(parser),
         "ottla.pipeline": F.lit(pipeline),
         "ottla.topic": F.col("topic"),
@@ -90,7 +90,7 @@ def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
         "ottla.value-bytes": F.when(F.length("value") > MOST_VALUE_BYTES, F.length("value")),
         "ottla.key-bytes": F.when(F.length("key") > MOST_KEY_BYTES, F.length("key")),
     }
-    headers = F.array(*(_header(name, value) for name, value in told.items()))
+    headers = F.array(*(_header(name, value) for name, value in headers_by_name.items()))
     more = F.filter(F.array(*(_header(name, size.cast("string")) for name, size in cut.items())), _has_value)
     own = F.coalesce(F.col("headers"), F.array().cast(_HEADERS))
     own_bytes = F.aggregate(own, F.lit(0), lambda sum_, each: sum_ + F.length(each["key"]) + _length(each["value"]))
@@ -129,9 +129,8 @@ def _event_time(parser: Parser) -> Column:
 
 
 def _is_ahead(parser: Parser, most_ms: int) -> Column:
-    """Judged by the record's own timestamp, not by the clock: every query and every repetition must judge the same.
-
-    A record without a timestamp (-1) is not judged.
+    """Compared with the record's timestamp, not with the clock: every query and every repetition must get the same
+    result. A record without a timestamp (-1) is not checked.
     """
     written_ms = F.unix_millis("timestamp")
     return (written_ms >= 0) & (F.unix_millis(_event_time(parser)) > written_ms + F.lit(most_ms))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.client.group.interface import Committed, GroupProgress
 from ottla.core.ids import TopicPartition
 from ottla.spark.link import link_to
-from ottla.spark.pipelines.letters.choosing import Choice, LeftOut
+from ottla.spark.pipelines.dead_letters.choosing import LetterFilter, SkippedLetters
 from ottla.spark.pipelines.preparing import kafka_of
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class Redriven:
     rows: int = 0
     """Rows that a sink rejected: they are not records of a source."""
     gone: int = 0
-    """Records that were cut, and are in their topic no more."""
+    """Truncated records that are no longer in their topic."""
     left: int = 0
-    """Records that were not chosen."""
+    """Records that the filter did not select."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Letter:
     reason: str = ""
 
     def columns(self) -> dict[str, object]:
-        """As an expression sees it."""
+        """The columns for the expression."""
         return {
             "reason": self.reason,
             "topic": self.at.topic,
@@ -64,43 +64,43 @@ class Letter:
 
 def letter_of(record: ConsumerRecord[bytes, bytes], pipeline: str) -> Letter | None:
     """None for a row of a sink, and for a record of another pipeline."""
-    told = {name: value or b"" for name, value in record.headers if name.startswith(_OURS)}
-    if told.get("ottla.pipeline") != pipeline.encode() or "ottla.topic" not in told:
+    headers = {name: value or b"" for name, value in record.headers if name.startswith(_OURS)}
+    if headers.get("ottla.pipeline") != pipeline.encode() or "ottla.topic" not in headers:
         return None
     return Letter(
-        TopicPartition(told["ottla.topic"].decode(), int(told["ottla.partition"])),
-        int(told["ottla.offset"]),
-        int(told["ottla.timestamp"]),
+        TopicPartition(headers["ottla.topic"].decode(), int(headers["ottla.partition"])),
+        int(headers["ottla.offset"]),
+        int(headers["ottla.timestamp"]),
         record.key,
         record.value,
         tuple(each for each in record.headers if not each[0].startswith(_OURS)),
-        "ottla.value-bytes" in told or "ottla.key-bytes" in told,
-        told.get("ottla.error", b"").decode("utf-8", "replace"),
+        "ottla.value-bytes" in headers or "ottla.key-bytes" in headers,
+        headers.get("ottla.error", b"").decode("utf-8", "replace"),
     )
 
 
 def redrive(pipeline: Pipeline, where: str | None = None) -> Redriven:
-    """All dead letters that were not sent back before; only those that the expression chooses, if there is one."""
-    choice = None if where is None else Choice(where)
+    """Send back all dead letters that were not sent back before, or those that the expression selects."""
+    choice = None if where is None else LetterFilter(where)
     link = link_to(kafka_of(pipeline))
     return link.call(_Redrive(link.client, pipeline, choice).run())
 
 
 class _Redrive:
-    def __init__(self, client: Client, pipeline: Pipeline, choice: Choice | None) -> None:
+    def __init__(self, client: Client, pipeline: Pipeline, choice: LetterFilter | None) -> None:
         self._client = client
         self._pipeline = pipeline
         self._choice = choice
         self._group = f"{pipeline.name}.redrive"
         self._position: dict[TopicPartition, int] = {}
-        self._left: dict[TopicPartition, LeftOut] = {}
+        self._left: dict[TopicPartition, SkippedLetters] = {}
         self._done = Redriven()
 
     async def run(self) -> Redriven:
         client = self._client
         topics = {source.dead_letters for source in self._pipeline.sources.values() if source.has_dead_letters}
         existing = set(await client.topics())
-        # The producer comes first: it ends the transaction that a killed redrive left open; then offsets are settled.
+        # The producer first: it ends the open transaction of a killed redrive, after which the offsets are final.
         async with (
             client.producer(transactional_id=f"ottla-redrive-{self._pipeline.name}") as producer,
             client.consumer(auto_offset_reset="earliest", isolation_level="read_committed") as consumer,
@@ -118,18 +118,18 @@ class _Redrive:
         return self._done
 
     async def _resume(self, consumer: Consumer[bytes, bytes], places: Sequence[TopicPartition]) -> None:
-        """At the first letter that an earlier call left out, or where that ended."""
+        """Seek to the first letter that an earlier call skipped, or to where it ended."""
         committed = await self._client.admin.group_offsets(self._group)
         for at in places:
             known = committed.get(at)
             self._position[at] = 0 if known is None else known.offset
-            self._left[at] = LeftOut("" if known is None else known.metadata)
+            self._left[at] = SkippedLetters("" if known is None else known.metadata)
             if known is not None:
                 first = self._left[at].first
                 consumer.seek(at, known.offset if first is None else first)
 
     async def _send(self, producer: Producer[Any, Any], records: Sequence[ConsumerRecord[bytes, bytes]]) -> None:
-        """Records and the progress of the group in one transaction."""
+        """Send the records and commit the group's offsets in one transaction."""
         async with producer.transaction():
             for record in records:
                 at = TopicPartition(record.topic, record.partition)
@@ -142,7 +142,7 @@ class _Redrive:
             await producer.send_offsets(GroupProgress(self._group, read))
 
     async def _handle(self, producer: Producer[Any, Any], record: ConsumerRecord[bytes, bytes]) -> bool:
-        """False for a letter that is left out: a later call may choose it."""
+        """False for a skipped letter: a later call may select it."""
         letter = letter_of(record, self._pipeline.name)
         if letter is None:
             self._done.rows += 1
@@ -154,7 +154,7 @@ class _Redrive:
         if whole is None:
             self._done.gone += 1
             return True
-        # Whether it arrived is known at the end of the transaction.
+        # The end of the transaction confirms the delivery.
         _ = await producer.send(
             letter.at.topic,
             whole.value,

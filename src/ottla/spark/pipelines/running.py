@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.core.errors import OttlaError
 from ottla.core.pipeline_status import HEARTBEAT_MS, PipelineStatus, QueryStatus
 from ottla.spark.link import link_to
+from ottla.spark.pipelines.dead_letters.delivery_thread import DeliveryThread
 from ottla.spark.pipelines.failures import reason_of
 from ottla.spark.pipelines.frames import dead_letters_query, query_name
 from ottla.spark.pipelines.lag_clock import LagClock
 from ottla.spark.pipelines.lags import group_lags
-from ottla.spark.pipelines.letters.courier import Courier
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_newer_schemas, with_schemas
 from ottla.spark.pipelines.progress import ends, line, new_reports, rows_read, with_progress
 from ottla.spark.pipelines.queries import carriers, check_upgrade, keep_fingerprints, planned_queries
@@ -52,13 +52,13 @@ class PipelineFailed(OttlaError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     available_now: bool = False
-    """End once all that there is now has been read."""
+    """Stop at the current end of the topics."""
     every_ms: int | None = None
     """Overrides the file."""
     restarts: int = 5
     """How often a failing query is restarted without progress in between."""
     say: Callable[[str], None] = lambda _: None
-    """Told each line of progress."""
+    """Called with each line of progress."""
     is_over: Callable[[], bool] = lambda: False
     """Polled to find out whether to stop."""
 
@@ -95,9 +95,9 @@ class _Run:
         self._clocks: defaultdict[str, LagClock] = defaultdict(LagClock)
         self._refresher = Refresher(pipeline.tables.values(), time.monotonic(), content_mark)
         self._failures: dict[str, int] = {}
-        """How often each has failed since it last did something."""
+        """By query: failures since its last progress."""
         carried = carriers(pipeline, queries)
-        self._courier = Courier(spark, pipeline, carried)
+        self._delivery = DeliveryThread(spark, pipeline, carried)
         letters = [pipeline.sources[name] for name in carried]
         names = {each.name: each.full_name for each in queries}
         names |= {dead_letters_query(each): query_name(pipeline, dead_letters_query(each)) for each in letters}
@@ -128,7 +128,7 @@ class _Run:
         return self._status
 
     def _start(self) -> None:
-        self._courier.begin()
+        self._delivery.begin()
         for query in self._planned:
             self._start_query(query)
         self._status = replace(self._status, state="running")
@@ -149,21 +149,21 @@ class _Run:
             time.sleep(_LOOK_S)
 
     def _watch(self) -> State:
-        told = time.monotonic()
+        reported_at = time.monotonic()
         while True:
-            # Asked first, and then once more about their progress: what a query did last must not be missed.
+            # Checked before the progress is read once more: the last progress of a query must not be missed.
             has_ended = {name: not query.isActive for name, query in self._running.items()}
             self._take_progress()
             self._restart_failed()
-            self._check_courier()
+            self._check_delivery()
             self._refresh()
             is_done = all(has_ended.values()) and not any(query.isActive for query in self._running.values())
-            if is_done and (self._courier.is_idle or not self._options.available_now):
+            if is_done and (self._delivery.is_idle or not self._options.available_now):
                 return "finished" if self._options.available_now else "stopped"
             if self._state.is_asked_to_stop() or self._options.is_over():
                 return "stopped"
-            if (time.monotonic() - told) * 1000 >= HEARTBEAT_MS:
-                told = time.monotonic()
+            if (time.monotonic() - reported_at) * 1000 >= HEARTBEAT_MS:
+                reported_at = time.monotonic()
                 self._reporter.tell(self._status)
             time.sleep(_LOOK_S)
 
@@ -176,7 +176,7 @@ class _Run:
             for progress in new_reports(self._running[status.name], self._seen.get(status.name, "")):
                 self._seen[status.name] = progress["timestamp"]
                 status = with_progress(status, progress)  # noqa: PLW2901 - it grows
-                self._courier.hear(status.name, progress)
+                self._delivery.hear(status.name, progress)
                 self._clocks[status.name].look(*ends(progress), time.monotonic())
                 self._failures.pop(status.name, None)
                 if rows_read(progress):
@@ -186,7 +186,7 @@ class _Run:
         self._status = replace(self._status, queries=tuple(statuses))
 
     def _letters_seen(self, status: QueryStatus) -> QueryStatus:
-        seen = self._courier.seen(status)
+        seen = self._delivery.seen(status)
         if seen.rows > status.rows:
             self._options.say(f"{seen.name}: {seen.rows:,} sent to {seen.sink}")
         return seen
@@ -224,9 +224,9 @@ class _Run:
         self._planned = [renewed[failed.name] if each.name == failed.name else each for each in self._planned]
         return renewed[failed.name]
 
-    def _check_courier(self) -> None:
-        failure = self._courier.failure
-        if failure is None or self._courier.failures <= self._options.restarts:
+    def _check_delivery(self) -> None:
+        failure = self._delivery.failure
+        if failure is None or self._delivery.failures <= self._options.restarts:
             return
         text = self._shown(f"{failure}\n{getattr(failure, '_stackTrace', None) or ''}")
         stack = self._state.keep_failure("dead-letters", text)
@@ -234,11 +234,11 @@ class _Run:
         raise PipelineFailed(f"{reason} (stack trace: {stack})")
 
     def _shown(self, text: str) -> str:
-        """Without the passwords and keys of the file: a library may put them into what it says."""
+        """Without the passwords and keys of the file, which a library may include in its error."""
         return redacted(text, self._secrets)
 
     def _refresh(self) -> None:
-        """Start the queries of sinks again if a static table has changed: they have the rows they were planned with."""
+        """Restart the queries of sinks if a static table has changed: they keep the rows from their planning."""
         changed = [] if self._options.available_now else self._refresher.changed(time.monotonic())
         if not changed:
             return
@@ -249,7 +249,7 @@ class _Run:
                 f"{', '.join(changed)} changed and could not be read: {reason_of(refused)}; using the old rows"
             )
             return
-        self._options.say(f"{', '.join(changed)} changed; starting the queries again")
+        self._options.say(f"{', '.join(changed)} changed; restarting the queries")
         self._planned = planned
         for query in planned:
             if query.fingerprint is not None:
@@ -275,7 +275,7 @@ class _Run:
             query.stop()
         if not error:
             self._take_progress()
-        self._courier.close(0.0 if error else max(_LOOK_S, deadline - time.monotonic()))
+        self._delivery.close(0.0 if error else max(_LOOK_S, deadline - time.monotonic()))
         self._status = replace(self._status, queries=tuple(map(self._letters_seen, self._status.queries)))
         self._status = replace(self._status, state=state, error=error)
         self._reporter.tell(self._status)

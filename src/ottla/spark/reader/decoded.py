@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ottla.decoding.decoder import ColumnDecoder, NewFields
-    from ottla.decoding.schemas import Settled
+    from ottla.decoding.schemas import SettledSchema
     from ottla.schema.frames import Part
 
 _PARTS: Final[tuple[Part, ...]] = ("key", "value")
@@ -23,7 +23,7 @@ _ONLY_WITH_REGISTRY: Final = ("subject", "keySubject")
 
 
 def decoded_schema(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """With the columns of the subjects' latest versions as the types of value and key."""
+    """The schema of the rows: the types of value and key are those of the subjects' latest versions."""
     if not options.get("registry"):
         if given := [name for name in _ONLY_WITH_REGISTRY if options.get(name.lower())]:
             raise ConfigError(f"option {given[0]} needs the option registry")
@@ -35,7 +35,7 @@ def decoded_schema(schema: StructType, options: Mapping[str, str]) -> StructType
 
 
 def decoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType, DecodedRecords | None]:
-    """The schema of the records as they are read, and how their keys and values become those of the given schema."""
+    """The schema of the records as they are read, and the decoder of their keys and values."""
     structs = {each.name: each.dataType for each in schema.fields if isinstance(each.dataType, StructType)}
     if not options.get("registry") or not structs:
         return schema, None
@@ -61,7 +61,7 @@ def _is_decoded(options: Mapping[str, str], part: Part) -> bool:
     return part == "value" or bool(options.get("keysubject"))
 
 
-def _settled(options: Mapping[str, str], part: Part) -> Settled:
+def _settled(options: Mapping[str, str], part: Part) -> SettledSchema:
     from ottla.decoding.schemas import settle
     from ottla.schema.registry import Registry
 
@@ -74,7 +74,7 @@ def _settled(options: Mapping[str, str], part: Part) -> Settled:
 
 
 class DecodedRecords:
-    """In tasks. A key or value that cannot be read fails the task, or is null."""
+    """Used in tasks. A key or value that cannot be decoded fails the task, or is null."""
 
     def __init__(self, decoders: dict[Part, ColumnDecoder], *, is_permissive: bool) -> None:
         self._decoders = decoders
@@ -95,5 +95,5 @@ class DecodedRecords:
             from ottla.schema.errors import SchemaError
 
             reason = errors.drop_null()[0].as_py()
-            raise SchemaError(f'{part}: {reason}; option mode = "PERMISSIVE" makes null of such values')
+            raise SchemaError(f"{part}: {reason}; set option mode to PERMISSIVE to read such values as null")
         return batch.set_column(at, part, rows)

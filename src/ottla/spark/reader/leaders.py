@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 _LAST_VERSION: Final = NAMED_FIRST.produce
-"""Of Produce and Fetch. Topics go by their names in it, and transactions have to be told of partitions."""
+"""The highest version of Produce and Fetch used: with topic names, and AddPartitionsToTxn in transactions."""
 _FETCH_BYTES: Final = 4 << 20
 _REPLICAS_TIMEOUT_MS: Final = 30_000
 
 
 async def produce(
-    router: Router, at: TopicPartition, batch: bytearray, patience_s: float, transactional_id: str | None = None
+    router: Router, at: TopicPartition, batch: bytearray, timeout_s: float, transactional_id: str | None = None
 ) -> int:
-    """Append a numbered batch; its first offset. Sent again under its number, it is stored once."""
+    """Append a batch with a sequence number, and return its base offset. A retried batch is stored once."""
     request = ProduceRequest(
         transactional_id=transactional_id,
         acks=-1,
@@ -42,13 +42,13 @@ async def produce(
         ),
     )
     response = await _ask(
-        router, at, request, Purpose.PUSH, patience_s, lambda it: it.responses[0].partition_responses[0].error_code
+        router, at, request, Purpose.PUSH, timeout_s, lambda it: it.responses[0].partition_responses[0].error_code
     )
     return response.responses[0].partition_responses[0].base_offset
 
 
 async def fetch(router: Router, at: TopicPartition, start: int, end: int) -> AsyncIterator[memoryview]:
-    """The raw batches of a partition, from one offset on to the end of the log or to below another."""
+    """The raw batches of a partition, from an offset to the log end or to below another offset."""
     from ottla.records.batches import find_batches
 
     unlimited = (1 << 63) - 1
@@ -65,9 +65,9 @@ async def fetch(router: Router, at: TopicPartition, start: int, end: int) -> Asy
                 ),
             ),
         )
-        patience_s = router.config.request_timeout_ms / 1000
+        timeout_s = router.config.request_timeout_ms / 1000
         response = await _ask(
-            router, at, request, Purpose.FETCH, patience_s, lambda it: it.responses[0].partitions[0].error_code
+            router, at, request, Purpose.FETCH, timeout_s, lambda it: it.responses[0].partitions[0].error_code
         )
         records = memoryview(response.responses[0].partitions[0].records or b"")
         first, last, next_offset = find_batches(records, start, end, unlimited)
@@ -82,11 +82,11 @@ async def _ask(  # noqa: PLR0913
     at: TopicPartition,
     request: RequestFor[ResponseT],
     purpose: Purpose,
-    patience_s: float,
+    timeout_s: float,
     code_of: Callable[[ResponseT], int],
 ) -> ResponseT:
     loop = asyncio.get_running_loop()
-    give_up_at = loop.time() + patience_s
+    give_up_at = loop.time() + timeout_s
     failures = 0
     while True:
         failed: ClientError

@@ -27,6 +27,8 @@ from ottla.spark.registry.avro_arrow import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla.decoding.programs import Program
     from ottla.registry.avro.schema import Field, Schema
 
@@ -167,21 +169,19 @@ def _missing(field: Field, kind: pa.DataType) -> Node:
     return Constant(node, None if field.default is None else _encoded(field.default, schema))
 
 
-def _encoded(value: Any, schema: Schema) -> bytes:  # noqa: ANN401 - any JSON
-    if schema.kind == "string":
-        text = str(value).encode()
-        return _varint(len(text)) + text
-    if schema.kind == "boolean":
-        return bytes([bool(value)])
-    if schema.kind in ("int", "long"):
-        return _varint(value)
-    if schema.kind in ("float", "double"):
-        return struct.pack("<f" if schema.kind == "float" else "<d", value)
+def _encoded(value: object, schema: Schema) -> bytes:
+    if schema.kind in _ENCODERS:
+        return _ENCODERS[schema.kind](value)
     if schema.kind == "enum":
-        return _varint(schema.symbols.index(value))
+        return _varint(schema.symbols.index(str(value)))
     if schema.kind in ("array", "map") and not value:
         return b"\0"
     raise Unsupported(f"a default of {schema.kind}")
+
+
+def _encoded_text(value: object) -> bytes:
+    text = str(value).encode()
+    return _varint(len(text)) + text
 
 
 def _varint(number: int) -> bytes:
@@ -192,3 +192,14 @@ def _varint(number: int) -> bytes:
         left >>= 7
     found.append(left)
     return bytes(found)
+
+
+_ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
+    "string": _encoded_text,
+    "boolean": lambda value: bytes([bool(value)]),
+    "int": _varint,
+    "long": _varint,
+    "float": struct.Struct("<f").pack,
+    "double": struct.Struct("<d").pack,
+}
+"""Encoders of a field's default, by the field's type."""

@@ -11,7 +11,7 @@ from pyspark.sql.types import BooleanType
 
 from ottla.core.errors import OttlaError
 from ottla.decoding.decoder import may_be_newer, refuse_new_fields
-from ottla.decoding.schemas import Settled, columns_in
+from ottla.decoding.schemas import SettledSchema, columns_in
 from ottla.registry.model import JSON
 from ottla.schema.errors import RegistryUnavailable
 from ottla.schema.frames import HEADERS, SchemaId, split
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class FieldGuard:
     """Raises NewSchema at the id of a newer schema that has more fields. Goes to workers by pickle."""
 
-    def __init__(self, registry: Registry, settled: Settled) -> None:
+    def __init__(self, registry: Registry, settled: SettledSchema) -> None:
         self._registry = registry
         self._settled = settled
 

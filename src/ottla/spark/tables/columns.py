@@ -1,8 +1,8 @@
-"""Iceberg schemas as Spark schemas, and whether columns are found in files by their names. Rules only."""
+"""Iceberg schemas as Spark schemas, and whether columns are found in files by their names. Pure rules."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types as spark
 
@@ -11,6 +11,9 @@ from ottla.lake import system_columns as names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import IcebergType, NestedField
 
 _PLAIN: Final[dict[str, spark.DataType]] = {
     "boolean": spark.BooleanType(),
@@ -47,11 +50,11 @@ BY_ID: Final = {
 }
 
 
-def spark_schema(schema: Any, *, by_id: bool = False) -> spark.StructType:  # noqa: ANN401 - pyiceberg's Schema
+def spark_schema(schema: Schema, *, by_id: bool = False) -> spark.StructType:
     return _struct(schema.fields, by_id=by_id)
 
 
-def _struct(fields: Iterable[Any], *, by_id: bool) -> spark.StructType:
+def _struct(fields: Iterable[NestedField], *, by_id: bool) -> spark.StructType:
     return spark.StructType(
         [
             # Columns that were added later are null in older files, whatever the table says.
@@ -63,7 +66,7 @@ def _struct(fields: Iterable[Any], *, by_id: bool) -> spark.StructType:
     )
 
 
-def _type(kind: Any, *, by_id: bool) -> spark.DataType:  # noqa: ANN401 - pyiceberg's IcebergType
+def _type(kind: IcebergType, *, by_id: bool) -> spark.DataType:
     name = str(kind)
     if name in _PLAIN:
         return _PLAIN[name]
@@ -82,7 +85,7 @@ def _type(kind: Any, *, by_id: bool) -> spark.DataType:  # noqa: ANN401 - pyiceb
     )
 
 
-def has_renamed_columns(schemas: Iterable[Any], current: Any) -> bool:  # noqa: ANN401 - pyiceberg's Schema
+def has_renamed_columns(schemas: Iterable[Schema], current: Schema) -> bool:
     """Whether a current column had another name once, or its name belonged to another column."""
     ids = dict(_names(current.fields))
     current_names = {field_id: name for name, field_id in ids.items()}
@@ -93,14 +96,14 @@ def has_renamed_columns(schemas: Iterable[Any], current: Any) -> bool:  # noqa: 
     return False
 
 
-def _names(fields: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, int]]:
+def _names(fields: Iterable[NestedField], prefix: str = "") -> Iterator[tuple[str, int]]:
     for each in fields:
         name = f"{prefix}{each.name}"
         yield name, each.field_id
         yield from _nested(each.field_type, f"{name}.")
 
 
-def _nested(kind: Any, prefix: str) -> Iterator[tuple[str, int]]:  # noqa: ANN401 - pyiceberg's IcebergType
+def _nested(kind: IcebergType, prefix: str) -> Iterator[tuple[str, int]]:
     if hasattr(kind, "fields"):
         yield from _names(kind.fields, prefix)
     elif hasattr(kind, "element_type"):

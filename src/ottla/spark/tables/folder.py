@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
 
@@ -61,7 +62,7 @@ class RemoteFolder:
         session: Any = spark._jsparkSession  # noqa: SLF001
         self._files = self._at("").getFileSystem(session.sessionState().newHadoopConf())
 
-    def _at(self, name: str) -> Any:  # noqa: ANN401 - Hadoop's Path
+    def _at(self, name: str) -> JavaObject:
         return self._hadoop.Path(f"{self.path}/{name}" if name else self.path)
 
     def has_files(self, name: str) -> bool:

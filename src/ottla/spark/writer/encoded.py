@@ -25,7 +25,7 @@ _ONLY_WITH_REGISTRY: Final = ("subject", "keySubject", "valueFormat", "keyFormat
 
 
 def encoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType, EncodedRecords | None]:
-    """The schema of the records as they are written, and how the given keys and values become theirs."""
+    """The schema of the records as they are written, and the encoder of their keys and values."""
     if not options.get("registry"):
         if given := [name for name in _ONLY_WITH_REGISTRY if name.lower() in options]:
             raise ConfigError(f"option {given[0]} needs the option registry")
@@ -50,7 +50,7 @@ def _encoder(part: Part, kind: StructType, options: Mapping[str, str]) -> RowEnc
         columns_in_struct(kind),
         truth("register", options.get("register", "true")),
     )
-    encoder.schema()  # says now what cannot be written
+    encoder.schema()  # fails now if a type cannot be written
     return encoder
 
 
@@ -70,7 +70,7 @@ def _subject(part: Part, options: Mapping[str, str]) -> str:
 
 
 class EncodedRecords:
-    """In tasks. Goes to workers by pickle."""
+    """Used in tasks; pickled."""
 
     def __init__(self, encoders: dict[Part, RowEncoder]) -> None:
         self._encoders = encoders

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition, problem_with_topic_name
-from ottla.storage.files import replace_file, storage_errors, sync_folder
+from ottla.storage.files import folder_errors, replace_file, storage_errors, sync_folder
 from ottla.storage.folder import checkpoints, meta_properties
 from ottla.storage.folder.closed_log import facts_of
 from ottla.storage.folder.closing import close_logs
 from ottla.storage.folder.folder_checkpoints import FolderCheckpoints
 from ottla.storage.folder.folder_keys import check_keys
 from ottla.storage.folder.folder_lock import FolderLock
+from ottla.storage.folder.log_opening import LogOpening
 from ottla.storage.segment_files.open_files import OpenFiles
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ _LONGEST_NAME: Final = 255
 _MODE: Final = 0o700
 """Mode of a new folder: not readable by others. An existing folder keeps its mode."""
 _DESCRIPTORS_TO_CLOSE_A_LOG: Final = 16
+_FILES_TO_OPEN_A_LOG: Final = 16
 _KRAFT: Final = "__cluster_metadata"
 """The log of Kafka's controllers, in a folder like a partition's, but not a topic."""
 
@@ -71,32 +73,41 @@ class DataDir:
         self.sealer = sealer
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.when_opened: Callable[[TopicPartition, PartitionLog], None] | None = None
+        self.sets_strays_aside = False
+        """Whether a folder with another topic id is renamed when its partition is opened, instead of being rejected:
+        a shared catalog knows which topics exist.
+        """
         self._failed: set[TopicPartition] = set()
+        self._undeleted: set[TopicPartition] = set()
+        """Deleted partitions whose folders could not be renamed yet."""
+        self._opening: set[TopicPartition] = set()
+        """Partitions whose logs are being opened in other threads."""
+        self._doomed: list[Path] = []
+        """Folders of deleted partitions that were renamed later, and are still to be removed."""
         self._clock = clock
         self._files = OpenFiles(open_files)
-        try:
+        with folder_errors(path):
             path.mkdir(mode=_MODE, parents=True, exist_ok=True)
             # Checked before it is locked, so that a foreign folder does not even get a lock file.
             meta_properties.load(path)
             self.keys = check_keys(path, None if sealer is None else sealer.ring)
-        except OSError as refused:
-            raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
         self._lock = FolderLock(path)
         try:
-            self.meta = meta_properties.load_or_create(path, cluster_id=cluster_id, node_id=node_id)
-            if self.keys is not None and sealer is not None:
-                self.keys.note(sealer.ring)
-            self.checkpoints = FolderCheckpoints(path, self.logs, self._files)
-            self.was_clean = (path / CLEAN_SHUTDOWN).exists() and self.checkpoints.is_intact
-            # From here on a crash must be detectable.
-            (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
-            sync_folder(path)
-        except OSError as refused:
-            self._lock.release()
-            raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
+            with folder_errors(path):
+                self._open(cluster_id, node_id)
         except DataDirError:
             self._lock.release()
             raise
+
+    def _open(self, cluster_id: str | None, node_id: int) -> None:
+        self.meta = meta_properties.load_or_create(self.path, cluster_id=cluster_id, node_id=node_id)
+        if self.keys is not None and self.sealer is not None:
+            self.keys.note(self.sealer.ring)
+        self.checkpoints = FolderCheckpoints(self.path, self.logs, self._files)
+        self.was_clean = (self.path / CLEAN_SHUTDOWN).exists() and self.checkpoints.is_intact
+        # From here on a crash must be detectable.
+        (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+        sync_folder(self.path)
 
     def __enter__(self) -> DataDir:
         return self
@@ -123,34 +134,76 @@ class DataDir:
 
     def facts(self, at: TopicPartition) -> LogFacts | None:
         """Offsets and size of a partition without opening its log; None if it must be opened."""
-        if at in self.logs or at in self._failed:
+        if at in self.logs or at in self._failed or at in self._opening:
             return None
         end = self.checkpoints.recovery_points.get(at) if self.was_clean else None
         return facts_of(f"{self.path}/{at}", end, self.checkpoints.log_start(at))
 
+    # Opening
+
     def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
-        """The partition's log, opened or created. A folder with another topic id is rejected."""
+        """The partition's log, opened or created. The folder of a deleted or stray partition is renamed first."""
         if at in self.logs:
             return self.logs[at]
+        opening = self._prepare(at, config, topic_id, self._files)
+        opening.run()
+        return self._use(opening)
+
+    def begin_opening(self, at: TopicPartition, config: LogConfig, topic_id: TopicId) -> LogOpening:
+        """Like `open_partition`, in steps: run the result in any thread, then pass it to `finish_opening` or
+        `cancel_opening`. Until then the partition is neither opened nor deleted.
+        """
+        opening = self._prepare(at, config, topic_id, OpenFiles(_FILES_TO_OPEN_A_LOG))
+        self._opening.add(at)
+        return opening
+
+    def finish_opening(self, opening: LogOpening) -> PartitionLog:
+        """The log that was opened; raises the error if it could not be opened."""
+        self._opening.discard(opening.at)
+        opening.files.join(self._files)
+        return self._use(opening)
+
+    def cancel_opening(self, opening: LogOpening) -> list[Path]:
+        """Close the log that was opened, and delete the partition if it was deleted meanwhile; the result is that of
+        `delete_partitions`.
+        """
+        at = opening.at
+        self._opening.discard(at)
+        if opening.abandon():
+            self._failed.add(at)
+        opening.files.close()
+        return self.delete_partitions([at]) if at in self._undeleted else []
+
+    def _prepare(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None, files: OpenFiles) -> LogOpening:
         # Not needed at the start:
-        from ottla.storage.key_version import use_key_version
         from ottla.storage.recovery import LastKnown, open_log
 
+        if at in self._opening:
+            raise StorageError(f"{at} is still being recovered")
+        if at in self._undeleted:
+            self._doomed += self._put_away(at, _DELETED)
         folder = self.path / str(at)
+        self._check_owner(at, topic_id)
         is_new = not folder.exists()
         if is_new:
             self.checkpoints.begin_partition(at)
-        self._check_owner(folder, topic_id)
         noted = self.checkpoints
         # A clean shutdown records every partition: an unrecorded one was added since, in unknown state.
         is_clean = self.was_clean and at in noted.recovery_points and at not in self._failed
         known = LastKnown(is_clean, noted.recovery_points.get(at, 0), noted.log_start(at), noted.aborted.get(at, {}))
-        log = open_log(folder, config, self._clock, self._files, known, self._cipher(at, topic_id))
+        cipher = self._cipher(at, topic_id, files)
+        opens = partial(open_log, folder, config, self._clock, files, known, cipher)
+        return LogOpening(at, topic_id, files, opens, is_new=is_new)
+
+    def _use(self, opening: LogOpening) -> PartitionLog:
+        from ottla.storage.key_version import use_key_version  # not needed at the start
+
+        at, log = opening.at, opening.result()
         try:
             with storage_errors(f"opening {at}"):
-                if topic_id is not None and checkpoints.read_topic_id(folder) is None:
-                    checkpoints.write_topic_id(folder, topic_id)
-                if is_new:
+                if opening.topic_id is not None and checkpoints.read_topic_id(log.folder) is None:
+                    checkpoints.write_topic_id(log.folder, opening.topic_id)
+                if opening.is_new:
                     sync_folder(self.path)
                 use_key_version(log)
         except StorageError:
@@ -175,7 +228,7 @@ class DataDir:
             self._failed.add(at)
             log.abandon()
 
-    def _cipher(self, at: TopicPartition, topic_id: TopicId | None) -> BatchCipher | None:
+    def _cipher(self, at: TopicPartition, topic_id: TopicId | None, files: OpenFiles) -> BatchCipher | None:
         if self.sealer is None or self.keys is None:
             return None
         from ottla.storage.cipher import BatchCipher, BatchOwner  # not needed without encryption
@@ -185,7 +238,7 @@ class DataDir:
         if owner is None:
             raise DataDirError(f"{at} cannot be encrypted: its topic id is unknown")
         place = BatchOwner(owner, at.partition)
-        cipher = BatchCipher(self.sealer, place, self._files.buffers, allows_plain=self.keys.allows_plain)
+        cipher = BatchCipher(self.sealer, place, files.buffers, allows_plain=self.keys.allows_plain)
         cipher.find_own_keys(self.path / str(at))
         return cipher
 
@@ -223,14 +276,20 @@ class DataDir:
     def delete_partitions(self, partitions: Iterable[TopicPartition]) -> list[Path]:
         """Delete these partitions at once; the caller passes the remaining folders to `remove_deleted`.
 
-        They are deleted even if an error is raised; a folder left on disk belongs to no topic.
+        They are deleted even if an error is raised; a folder left on disk belongs to no topic, and is renamed by
+        `retry_deletions`, or when a partition with its name is opened.
         """
         folders = []
         for at in partitions:
+            if at in self._opening:
+                self._undeleted.add(at)  # `cancel_opening` deletes it: until then another thread uses its folder
+                continue
             try:
                 folders += self._put_away(at, _DELETED)
             except StorageError as failed:
-                _logger.error("%s: could not remove the folder of the deleted partition: %s", at, failed)
+                if at not in self._undeleted:
+                    _logger.error("%s: could not remove the folder of the deleted partition: %s", at, failed)
+                self._undeleted.add(at)
         try:
             if folders:
                 sync_folder(self.path)
@@ -239,6 +298,11 @@ class DataDir:
                 "could not sync the data folder; deleted partitions may reappear after a power failure: %s", failed
             )
         return folders
+
+    def retry_deletions(self) -> list[Path]:
+        """Retry deletions that failed; the result is that of `delete_partitions`."""
+        doomed, self._doomed = self._doomed, []
+        return doomed + self.delete_partitions(sorted(self._undeleted))
 
     def set_stray_aside(self, at: TopicPartition) -> Path:
         """Rename the folder of a stray partition, and keep its data."""
@@ -256,11 +320,12 @@ class DataDir:
         self.checkpoints.drop(at)
         self._failed.discard(at)
         folder = self.path / str(at)
-        if not folder.exists():
-            return []
         unique = f".{uuid.uuid4().hex}{suffix}"
+        renamed = self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique)
         with storage_errors(f"moving {at} away"):
-            return [folder.rename(self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique))]
+            moved = [folder.rename(renamed)] if folder.exists() else []
+        self._undeleted.discard(at)
+        return moved
 
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions left by a crash, for `remove_deleted`."""
@@ -295,8 +360,14 @@ class DataDir:
         """Whether no log is unrecovered, for example because the start failed."""
         return not self._failed and (self.was_clean or all(at in self.logs for at, _ in self.partitions()))
 
-    def _check_owner(self, folder: Path, topic_id: TopicId | None) -> None:
-        with storage_errors(f"reading {folder.name}"):
+    def _check_owner(self, at: TopicPartition, topic_id: TopicId | None) -> None:
+        folder = self.path / str(at)
+        with storage_errors(f"reading {at}"):
             owner = checkpoints.read_topic_id(folder)
-        if topic_id is not None and owner not in (None, topic_id):
+        if topic_id is None or owner in (None, topic_id):
+            return
+        if self.sets_strays_aside:
+            renamed = self.set_stray_aside(at)
+            _logger.warning("%s belongs to a deleted topic and was renamed to %s", at, renamed.name)
+        else:
             raise DataDirError(f"{folder} belongs to a topic with id {owner}, not to {topic_id}")

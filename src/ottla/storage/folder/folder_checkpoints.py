@@ -12,6 +12,7 @@ from ottla.storage.files import (
     beside,
     discard_beside,
     open_folder,
+    replace_file,
     storage_errors,
     write_beside,
 )
@@ -47,6 +48,8 @@ class FolderCheckpoints:
         self.log_starts = self._read(checkpoints.LOG_STARTS, checkpoints.read_offsets)
         self.aborted = self._read(checkpoints.ABORTED, checkpoints.read_aborted)
         self._compacted = self._read(checkpoints.COMPACTED, checkpoints.read_offsets)
+        self._compacted_and_dropped: set[TopicPartition] = set()
+        """Deleted partitions that the file of compacted offsets may still contain."""
         self._outdated: set[TopicPartition] = set()
         self._newest: Flush | None = None
         self._placed_starts = dict(self.log_starts)
@@ -65,10 +68,16 @@ class FolderCheckpoints:
         """The offset below which records have been compacted."""
         return self._compacted.get(at, 0)
 
-    def note_compacted(self, at: TopicPartition, offset: int) -> Callable[[], None]:
-        """Record the compacted offset; run the result in any thread to make it durable."""
+    def note_compacted(self, at: TopicPartition, offset: int) -> None:
+        """Record the compacted offset. Not durable: an earlier offset only costs another pass."""
         self._compacted[at] = offset
-        return partial(checkpoints.write_offsets, self._path / checkpoints.COMPACTED, dict(self._compacted))
+        with storage_errors(_WRITING):
+            self._write_compacted(is_durable=False)
+
+    def _write_compacted(self, *, is_durable: bool = True) -> None:
+        # Only in the owner's thread: a late write must not bring back the offset of a deleted partition.
+        content = checkpoints.encode_offsets(self._compacted)
+        replace_file(self._path / checkpoints.COMPACTED, content, is_durable=is_durable)
 
     # Checkpoints of all open logs
 
@@ -132,13 +141,18 @@ class FolderCheckpoints:
         self.recovery_points.pop(at, None)
         self._forget_start(at)
         self.aborted.pop(at, None)
-        self._compacted.pop(at, None)
+        if self._compacted.pop(at, None) is not None:
+            self._compacted_and_dropped.add(at)
         self._outdated.add(at)
 
     def begin_partition(self, at: TopicPartition) -> None:
         """Ensure that a new partition has no old checkpoint entries."""
         self.aborted.pop(at, None)
-        self._compacted.pop(at, None)
+        if self._compacted.pop(at, None) is not None or at in self._compacted_and_dropped:
+            # A new log with an old entry would lose tombstones and keep the records that they delete.
+            with storage_errors(_WRITING):
+                self._write_compacted()
+            self._compacted_and_dropped.clear()
         if at in self.recovery_points or at in self.log_starts or at in self._outdated:
             self.recovery_points.pop(at, None)
             self._forget_start(at)
@@ -155,16 +169,19 @@ class FolderCheckpoints:
         for starts in (self._placed_starts, self._durable_starts):
             if starts.get(at, 0) > offset:
                 starts[at] = offset
-        for name, noted in (
-            (checkpoints.RECOVERY_POINTS, self.recovery_points),
-            (checkpoints.LOG_STARTS, self.log_starts),
-            (checkpoints.COMPACTED, self._compacted),
+        for noted, write in (
+            (self.recovery_points, partial(self._write_offsets, checkpoints.RECOVERY_POINTS, self.recovery_points)),
+            (self.log_starts, partial(self._write_offsets, checkpoints.LOG_STARTS, self.log_starts)),
+            (self._compacted, self._write_compacted),
         ):
             if noted.get(at, 0) > offset:
                 noted[at] = offset
                 self._newest = None
                 with storage_errors(_WRITING):
-                    self._files.with_room(partial(checkpoints.write_offsets, self._path / name, noted))
+                    self._files.with_room(write)
+
+    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        checkpoints.write_offsets(self._path / name, offsets)
 
     def note_aborted(self) -> None:
         """Record the number of aborted transactions, to detect a lost transaction index: it has no checksum, and most

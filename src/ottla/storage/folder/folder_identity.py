@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ottla.core.boot_id import boot_id
-from ottla.core.errors import DataDirError
 from ottla.core.ids import TopicId
-from ottla.storage.files import replace_file
+from ottla.storage.files import folder_errors, replace_file
 from ottla.storage.folder import meta_properties
 
 if TYPE_CHECKING:
@@ -78,10 +77,8 @@ class FolderIdentity:
 
     def _rename(self) -> None:
         renamed = replace(self._meta, directory_id=str(TopicId.random()))
-        try:
+        with folder_errors(self._path):
             meta_properties.save(self._path, renamed)
-        except OSError as refused:
-            raise DataDirError(f"{self._path} cannot be used: {refused.strerror}") from None
         self._meta = renamed
 
 

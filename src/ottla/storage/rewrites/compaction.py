@@ -109,13 +109,13 @@ class Compaction:
         self._cipher = log.cipher
         self._first_dirty = dirty.first
         self._keys = KeyOffsets(budget.memory_bytes)
-        self._pace = Pace(budget.bytes_per_s)
+        self._pace = CompactionThrottle(budget.bytes_per_s)
         aborted = log.aborted_transactions(self._segments[0].base_offset, dirty.until)
         lasts = {
             producer_id: _Last(producer.epoch, producer.batches[-1].last_offset if producer.batches else None)
             for producer_id, producer in log.producers.producers.items()
         }
-        self._sifting = Sifting(self._keys, tombstones, aborted, lasts)
+        self._batch_filter = BatchFilter(self._keys, tombstones, aborted, lasts)
 
     def note_keys(self) -> None:
         """Read the dirty part, as far as there is memory for its keys. Never raises; failures are stored in `error`."""
@@ -126,7 +126,7 @@ class Compaction:
             for batch in walk_batches(dirty, [segment.size for segment in dirty], files):
                 header = batch.header
                 self._pace.after(header.size)
-                if header.last_offset < self._first_dirty or not self._sifting.counts(header):
+                if header.last_offset < self._first_dirty or not self._batch_filter.counts(header):
                     continue
                 if not note_batch(self._keys, batch.data, header):
                     self.until = noted_until
@@ -151,28 +151,32 @@ class Compaction:
                 break
             is_too_far = group and segment.base_offset - group[0].base_offset > _MOST_RELATIVE_OFFSET // 2
             if group and (sum(one.size for one in group) + segment.size > self._segment_bytes or is_too_far):
-                yield CompactedRewrite(group, self._cipher, self._sifting, self._pace)
+                yield CompactedRewrite(group, self._cipher, self._batch_filter, self._pace)
                 group = []
             group.append(segment)
         if group:
-            yield CompactedRewrite(group, self._cipher, self._sifting, self._pace)
+            yield CompactedRewrite(group, self._cipher, self._batch_filter, self._pace)
 
 
 class CompactedRewrite(Rewrite):
-    def __init__(self, segments: list[Segment], cipher: BatchCipher | None, sifting: Sifting, pace: Pace) -> None:
+    def __init__(
+        self, segments: list[Segment], cipher: BatchCipher | None, batch_filter: BatchFilter, pace: CompactionThrottle
+    ) -> None:
         super().__init__(segments, cipher)
-        self._sifting = sifting
+        self._batch_filter = batch_filter
         self._pace = pace
 
     def _kept(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
         self._pace.after(batch.header.size)
-        return self._sifting.sift(batch)
+        kept = self._batch_filter.sift(batch)
+        self.removed_until = self._batch_filter.removed_until
+        return kept
 
     def _keeps_noting(self, aborted: AbortedTransaction) -> bool:
-        return aborted.last_offset in self._sifting.kept_markers
+        return aborted.last_offset in self._batch_filter.kept_markers
 
 
-class Sifting:
+class BatchFilter:
     """Filters batches: returns the remaining part of each, in order."""
 
     def __init__(
@@ -183,6 +187,8 @@ class Sifting:
         lasts: dict[int, _Last],
     ) -> None:
         self.kept_markers: set[int] = set()
+        self.removed_until = 0
+        """The offset after the last batch from which tombstones, or a marker, were removed."""
         self._keys = keys
         self._tombstones = tombstones
         self._lasts = lasts
@@ -202,6 +208,8 @@ class Sifting:
         if header.is_control:
             return self._marker(batch)
         is_aborted = self._is_aborted(header)
+        if self._tombstones.is_over(delete_horizon(header)):
+            self.removed_until = header.last_offset + 1
         kept = None if is_aborted else compacted(batch.data, header, self._keys, self._tombstones)
         if kept is None:
             last = self._lasts.get(header.producer_id)
@@ -225,12 +233,13 @@ class Sifting:
         is_last = last is not None and last.data_offset is None and last.epoch == header.producer_epoch
         horizon = delete_horizon(header)
         if not is_needed and not is_last and self._tombstones.is_over(horizon):
+            self.removed_until = header.last_offset + 1
             return None
         self.kept_markers.add(header.base_offset)
         return batch.data if is_needed or horizon is not None else with_horizon(batch.data, header, self._tombstones)
 
 
-class Pace:
+class CompactionThrottle:
     """Throttles compaction: respects the rate limit, and sleeps to release the GIL.
 
     When this thread sleeps, a waiting thread gets the GIL at once, and otherwise after five milliseconds.

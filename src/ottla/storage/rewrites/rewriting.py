@@ -37,6 +37,8 @@ class Rewrite:
     def __init__(self, segments: Sequence[Segment], cipher: BatchCipher | None) -> None:
         self.segments = list(segments)
         self.error: OSError | ApiError | None = None
+        self.removed_until = 0
+        """The offset after the last batch from which tombstones, or a marker, were removed."""
         self._sizes = [segment.size for segment in segments]
         self._cipher = cipher
 

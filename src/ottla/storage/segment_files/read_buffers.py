@@ -25,6 +25,10 @@ class ReadBuffers:
         # a third longer.
         self._buffers: list[mmap] = []
 
+    def join(self, other: ReadBuffers) -> None:
+        """Use the buffers of another pool from now on."""
+        self._buffers = other._buffers
+
     def read(self, fd: int, size: int, position: int) -> bytes | memoryview:
         """Like `pread`. The buffer is not reused while it, or a slice of it, is referenced."""
         buffer = self._buffer_for(size)

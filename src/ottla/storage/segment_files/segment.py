@@ -59,7 +59,9 @@ class Segment:
         self.indexes = SegmentIndexes(self.path, base_offset, files, is_new=is_new)
         self.txn_index = TxnIndex(folder / file_name(base_offset, TXN_INDEX))
         self._files = files
+        self._is_active = False
         self._fd: int | None = None
+        """For appends. Closed while many other files are open; then reads use another one."""
         self.unverified = Unverified(self.size)
         self.read_ends = ReadEnds()
         self._is_newest_known = is_new
@@ -73,6 +75,8 @@ class Segment:
         segment.indexes.write_out(is_final=False)
         segment.txn_index.path.unlink(missing_ok=True)
         segment._fd = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        segment._is_active = True
+        files.add_appending(segment)
         return segment
 
     @classmethod
@@ -116,6 +120,8 @@ class Segment:
         """Append one batch."""
         if self.cipher is not None:
             batch = self.cipher.seal(batch)
+        if self._fd is None:
+            self._open_file()
         position = self.size
         size = len(batch)
         # Written at `size`, not at the end of the file: remains of a failed append are overwritten.
@@ -129,6 +135,8 @@ class Segment:
         """Truncate the remains of a failed append."""
         if self._fd is not None:
             os.ftruncate(self._fd, self.size)
+        elif self._is_active:
+            os.truncate(self.path, self.size)
 
     def fsync_targets(self) -> Iterator[int]:
         """Descriptors to sync in another thread. The caller closes them.
@@ -137,16 +145,18 @@ class Segment:
         """
         if self._fd is not None:
             yield os.dup(self._fd)
-        paths = self.paths() if self._fd is None else [self.txn_index.path]
+            paths = [self.txn_index.path]
+        else:
+            paths = [self.path, self.txn_index.path] if self._is_active else self.paths()
         for path in paths:
             if path == self.path or path.exists():
                 yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def complete(self) -> None:
         """Bring the files into their final state; the segment can still be appended to."""
-        if self._fd is not None:
-            if os.fstat(self._fd).st_size > self.size:
-                os.ftruncate(self._fd, self.size)
+        if self._is_active:
+            if (self.path.stat() if self._fd is None else os.fstat(self._fd)).st_size > self.size:
+                self.forget_torn_tail()
             self.indexes.write_out(is_final=True)
 
     def seal(self) -> None:
@@ -155,9 +165,22 @@ class Segment:
         self.release()
 
     def release(self) -> None:
+        """Take no more appends."""
+        self._is_active = False
+        self.close_for_now()
+
+    def close_for_now(self) -> None:
+        """Close the descriptor; the next append opens it again."""
         if self._fd is not None:
+            self._files.remove_appending(self)
             os.close(self._fd)
             self._fd = None
+
+    def _open_file(self) -> None:
+        if not self._is_active:
+            raise ValueError(f"{self.path} is not the active segment")
+        self._fd = self._files.with_room(lambda: os.open(self.path, os.O_RDWR | os.O_CLOEXEC))
+        self._files.add_appending(self)
 
     def open_for_append(self, ended_at: int = NO_LIMIT) -> int:
         """Make an existing segment the active one; returns the log end offset.
@@ -177,7 +200,10 @@ class Segment:
             else:
                 self.index(batch.position, batch.header)
                 offset = batch.header.next_offset
-        self._fd = self._files.with_room(lambda: os.open(self.path, os.O_RDWR | os.O_CLOEXEC))
+        self._is_active = True
+        # Open ahead of the first append: the fast path for fetches reads open files only.
+        if self._files.has_room_to_append:
+            self._open_file()
         return max(offset, ended_at) if is_damaged and ended_at < NO_LIMIT else offset
 
     def truncate(self, position: int, offset: int) -> None:
@@ -263,7 +289,7 @@ class Segment:
         for batch in self.walk(0, self.base_offset):
             if isinstance(batch, FoundBatch):
                 self.index(batch.position, batch.header)
-        if self._fd is None:
+        if not self._is_active:
             # Entries that cannot be written stay in memory, and are rebuilt after the next start.
             with suppress(OSError):
                 self.indexes.write_out(is_final=True)

@@ -54,6 +54,8 @@ class PartitionData(Message, frozen=True, kw_only=True):
     diverging_epoch: Annotated[EpochEndOffset, Tag(0, since=12)] = EpochEndOffset()
     current_leader: Annotated[LeaderIdAndEpoch, Tag(1, since=12)] = LeaderIdAndEpoch()
     snapshot_id: Annotated[SnapshotId, Tag(2, since=12)] = SnapshotId()
+    tombstones_removed_until: Annotated[Int64, Tag(10_000, since=12)] = 0
+    """Specific to Ottla, in responses to followers; other readers skip the tag."""
     aborted_transactions: tuple[AbortedTransaction, ...] | None
     preferred_read_replica: Annotated[Int32, Since(11)] = -1
     records: Records

@@ -8,6 +8,7 @@ import { bytes, count, plural } from "../parts/format.js";
 import { every } from "../parts/live.js";
 import { attempt } from "../parts/notice.js";
 import { place } from "../parts/router.js";
+import { may, notAllowed } from "../parts/session.js";
 import { table } from "../parts/table.js";
 import { configEditor } from "./configs.js";
 
@@ -21,16 +22,19 @@ export async function show({ signal }) {
   const leaderless = h("div.payload");
   const brokers = table(BROKER_COLUMNS, { caption: "Brokers" });
   const clients = table(CLIENT_COLUMNS, { caption: "Clients", empty: "No Kafka client is connected." });
-  const configs = await configEditor("/v1/configs", signal);
+  const [seesAll, seesConfigs] = await Promise.all([may("DESCRIBE"), may("DESCRIBE_CONFIGS")]);
+  const configs = seesConfigs
+    ? await configEditor("/v1/configs", signal)
+    : card("", notAllowed("see them", "DESCRIBE_CONFIGS"));
   await every(REFRESH_MS, signal, () =>
     attempt(refusal, async () => {
       const ask = (path) => api.get(path, signal);
-      const [broker, cluster, dirs, connected] = await Promise.all(
-        ["/v1/broker", "/v1/cluster", "/v1/log-dirs", "/v1/clients"].map(ask),
-      );
+      const paths = ["/v1/broker", "/v1/cluster", ...(seesAll ? ["/v1/log-dirs", "/v1/clients"] : [])];
+      const [broker, cluster, dirs, connected] = await Promise.all(paths.map(ask));
       replace(facts, factsOf(broker));
       brokers.update(cluster.brokers.map((one) => ({ ...one, isController: one.broker_id === cluster.controller_id })));
       replace(leaderless, leaderlessOf(cluster.partitions_without_leader));
+      if (!seesAll) return;
       replace(folders, dirs.log_dirs.map(folderOf));
       clients.update(connected.clients);
     }),
@@ -42,8 +46,8 @@ export async function show({ signal }) {
     leaderless,
     card("Brokers", brokers),
     card("This broker", facts),
-    card("Log folders", folders),
-    card("Clients connected", clients),
+    card("Log folders", seesAll ? folders : notAllowed("see them", "DESCRIBE")),
+    card("Clients connected", seesAll ? clients : notAllowed("see them", "DESCRIBE")),
     h("h2", "Configs of this broker"),
     configs,
   );

@@ -5,17 +5,21 @@ import { kafkaAddress } from "../parts/addresses.js";
 import { snippet } from "../parts/clipboard.js";
 import { h, replace } from "../parts/dom.js";
 import { card, field, heading } from "../parts/field.js";
+import { session } from "../parts/session.js";
 import { switcher } from "../parts/tabs.js";
+import { curlOptions, isSecured, librdkafka, securityOf } from "./snippet-security.js";
 import { SNIPPETS } from "./snippets.js";
 
 export async function show({ signal }) {
-  const address = await kafkaAddress(signal);
+  const [address, broker, who] = await Promise.all([kafkaAddress(signal), api.get("/v1/broker", signal), session()]);
+  const security = securityOf(broker);
+  const given = { address, http: location.origin, security, curlOptions: curlOptions(who, location.origin) };
   const topic = h("input", { value: "orders", maxlength: 249, spellcheck: "false" });
   const shown = h("div.payload");
   let chosen = SNIPPETS[0].name;
   const draw = () => {
     const found = SNIPPETS.find(({ name }) => name === chosen);
-    const values = { address, http: location.origin, topic: topic.value.trim() || "orders" };
+    const values = { ...given, topic: topic.value.trim() || "orders" };
     replace(
       shown,
       h("p.soft", "Install: ", h("code", found.install)),
@@ -39,7 +43,7 @@ export async function show({ signal }) {
   return h(
     "div.page",
     heading("Connect"),
-    card("Addresses", addresses, await securityNote(address, signal)),
+    card("Addresses", addresses, securityNote(security)),
     card("", h("div.bar-of-fields", field("Topic", topic)), switcher("Client library", names, chosen, pick), shown),
     h(
       "p.soft",
@@ -52,20 +56,10 @@ export async function show({ signal }) {
   );
 }
 
-/** Security settings of clients, with librdkafka's names; empty without authentication. */
-async function securityNote(address, signal) {
-  // Users without permission to describe configs get no settings.
-  const { configs } = await api.get("/v1/configs", signal).catch(() => ({ configs: [] }));
-  const valueOf = (wanted) => configs.find(({ name }) => name === wanted)?.value ?? "";
-  const listeners = valueOf("listeners").split(",");
-  const port = address.split(",")[0].split(":").at(-1);
-  const [protocol] = (listeners.find((one) => one.endsWith(`:${port}`)) ?? listeners[0]).split("://");
-  if (protocol === "PLAINTEXT" || protocol === "") return undefined;
-  const settings = [`security.protocol=${protocol}`];
-  if (protocol.endsWith("SSL")) settings.push("ssl.ca.location=ca.pem");
-  if (protocol.startsWith("SASL")) {
-    settings.push(`sasl.mechanism=${valueOf("sasl.enabled.mechanisms").split(",")[0]}`);
-    settings.push("sasl.username=…", "sasl.password=…");
-  }
-  return [h("p.soft", "Clients also need, by librdkafka's names:"), snippet(`${settings.join("\n")}\n`)];
+/** Security settings of clients, with librdkafka's names; nothing without TLS and SASL. */
+function securityNote(security) {
+  if (!isSecured(security)) return undefined;
+  const settings = librdkafka(security).map(([name, value]) => `${name}=${value}\n`);
+  const note = "Clients also need these settings (names of librdkafka); ca.pem is the CA of the broker's certificate:";
+  return [h("p.soft", security.usesTls ? note : "Clients also need these settings (names of librdkafka):"), snippet(settings.join(""))];
 }

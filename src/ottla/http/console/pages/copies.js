@@ -3,21 +3,23 @@
 import { Payload } from "../decode/payload.js";
 import { toBase64 } from "../decode/bytes.js";
 import { url, withQuery } from "../parts/api.js";
+import { kcatOptions, pythonDict } from "./snippet-security.js";
 
-/** [[label, (address) → text], …] */
+/** [[label, make], …]; `make` gets { address, security, curlOptions } and returns text. */
 export function copiesOf(topic, message) {
   const { partition, offset } = message;
   const here = location.origin;
   const read = withQuery(url`/v1/topics/${topic}/messages`, { partition, offset, limit: 1 });
   const write = url`/v1/topics/${topic}/messages`;
   return [
-    ["kcat", (address) => `kcat -b ${address} -C -t ${shell(topic)} -p ${partition} -o ${offset} -c 1 -e`],
-    ["curl", () => `curl ${shell(here + read)}`],
+    ["kcat", ({ address, security }) => `kcat -b ${address}${kcatOptions(security)} -C -t ${shell(topic)} -p ${partition} -o ${offset} -c 1 -e`],
+    ["curl", ({ curlOptions }) => `curl${curlOptions} ${shell(here + read)}`],
     [
       "curl that writes it again",
-      () => `curl -H 'Content-Type: application/json' ${shell(here + write)} -d ${shell(bodyOf(message))}`,
+      ({ curlOptions }) =>
+        `curl${curlOptions} -H 'Content-Type: application/json' ${shell(here + write)} -d ${shell(bodyOf(message))}`,
     ],
-    ["Python", (address) => python(address, topic, partition, offset)],
+    ["Python", ({ address, security }) => python(address, security, topic, partition, offset)],
     ["value", () => new Payload(message.value).text ?? message.value ?? ""],
   ];
 }
@@ -44,10 +46,12 @@ function fieldOf(name, encoded) {
     : { [name]: payload.text };
 }
 
-function python(address, topic, partition, offset) {
+function python(address, security, topic, partition, offset) {
+  const { before, more } = pythonDict(security);
   return `from confluent_kafka import Consumer, TopicPartition
 
-consumer = Consumer({"bootstrap.servers": "${address}", "group.id": "look", "enable.auto.commit": False})
+${before}settings = {"group.id": "look", "enable.auto.commit": False}
+consumer = Consumer({"bootstrap.servers": "${address}", **settings${more}})
 consumer.assign([TopicPartition("${topic}", ${partition}, ${offset})])
 message = consumer.poll(10)
 print(message.key(), message.value(), message.headers())

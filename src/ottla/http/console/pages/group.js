@@ -26,7 +26,7 @@ export async function show({ params: { id }, signal }) {
   const chart = lineChart("Messages behind");
   const lags = h("div");
   const members = table(MEMBER_COLUMNS, { caption: "Members", empty: "This group has no members." });
-  const offsets = table(OFFSET_COLUMNS, { caption: "Offsets", empty: "It has committed no offsets." });
+  const offsets = table(OFFSET_COLUMNS, { caption: "Offsets", empty: "It has no committed offsets." });
   const points = [];
   let group = await api.get(path, signal);
 
@@ -66,17 +66,21 @@ export async function show({ params: { id }, signal }) {
 }
 
 function lagBars(offsets) {
-  if (!offsets.length) return h("p.empty", "It has committed no offsets.");
+  if (!offsets.length) return h("p.empty", "It has no committed offsets.");
   const rows = [...offsets].sort((one, other) => Number(other.lag) - Number(one.lag)).slice(0, MOST_BARS);
   return bars(
     rows.map(({ topic, partition, lag, committed, end }) => ({
       label: `${topic} ${partition}`,
-      href: `${place("topics", topic, "messages")}?from=offset&partition=${partition}&offset=${committed}`,
+      href: `${place("topics", topic, "messages")}?from=${from(committed)}&partition=${partition}`,
       value: lag,
       shown: count(lag),
-      title: `read up to ${committed} of ${end}`,
+      title: committed === null ? "no committed offset" : `committed ${committed} of ${end}`,
     })),
   );
+}
+
+function from(committed) {
+  return committed === null ? "oldest" : `offset&offset=${committed}`;
 }
 
 function deleteGroup(id) {
@@ -109,10 +113,18 @@ function assigned(assignment) {
   );
 }
 
-const OFFSET_COLUMNS = [
-  { label: "Topic", cell: ({ topic }) => h("a", { href: place("topics", topic) }, topic), sort: ({ topic }) => topic },
+function committedCell({ committed }) {
+  return committed === null ? h("span.soft", "none") : count(committed);
+}
+
+export const OFFSET_NUMBERS = [
   { label: "Partition", isNumber: true, cell: ({ partition }) => partition, sort: ({ partition }) => partition },
-  { label: "Committed", isNumber: true, cell: ({ committed }) => count(committed), sort: ({ committed }) => committed },
+  { label: "Committed", isNumber: true, cell: committedCell, sort: ({ committed }) => committed ?? -1 },
   { label: "End", isNumber: true, cell: ({ end }) => count(end), sort: ({ end }) => end },
   { label: "Lag", isNumber: true, cell: ({ lag }) => count(lag), sort: ({ lag }) => lag },
+];
+
+const OFFSET_COLUMNS = [
+  { label: "Topic", cell: ({ topic }) => h("a", { href: place("topics", topic) }, topic), sort: ({ topic }) => topic },
+  ...OFFSET_NUMBERS,
 ];

@@ -37,8 +37,6 @@ export async function show({ topic, query, signal }) {
     begin(view, wanted);
   });
   await begin(view, wantedBy(search));
-  const opened = view.messages.findIndex((one) => query.has("open") && String(one.offset) === query.get("offset"));
-  if (opened >= 0) viewMessage(topic.name, view.messages, opened);
   return h("div.page", search, refusal, status, rows);
 }
 

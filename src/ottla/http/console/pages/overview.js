@@ -3,47 +3,64 @@
 import { api } from "../parts/api.js";
 import { bars } from "../parts/bars.js";
 import { h, replace } from "../parts/dom.js";
-import { card } from "../parts/field.js";
+import { isFault, isOrdinary } from "../parts/error-kinds.js";
+import { card, heading } from "../parts/field.js";
 import { bytes, bytesPerSecond, count, perSecond, plural } from "../parts/format.js";
-import { rateOf, spanMs, valueOf, watchHistory } from "../parts/history.js";
+import { rateOf, SPANS, valueOf, watchHistory } from "../parts/history.js";
 import { legend, lineChart } from "../parts/line-chart.js";
 import { every } from "../parts/live.js";
 import { place } from "../parts/router.js";
+import { may, notAllowed } from "../parts/session.js";
+import { switcher } from "../parts/tabs.js";
 
 const LIST_MS = 5000;
+const SPAN_KEY = "overview-span";
 const MOST_ROWS = 8;
 
-export function show({ signal }) {
+export async function show({ signal }) {
   const figures = h("div.figures");
   const traffic = lineChart("Bytes per second");
   const messages = lineChart("Messages per second");
   const storage = lineChart("Bytes on disk");
-  const faults = h("div");
+  const errors = h("div");
   const topics = h("div");
   const groups = h("div");
-  watchHistory(signal, ({ totals, broker }) => {
-    replace(figures, ...figuresOf(totals, broker));
+  let spanMs = Number(localStorage.getItem(SPAN_KEY)) || SPANS[1][0];
+  const drawCharts = () => {
     const bothWays = [
-      { name: "In", points: rateOf("kafka_bytes_in") },
-      { name: "Out", points: rateOf("kafka_bytes_out") },
+      { name: "In", points: rateOf("kafka_bytes_in", spanMs) },
+      { name: "Out", points: rateOf("kafka_bytes_out", spanMs) },
     ];
     traffic.update(bothWays, { show: bytesPerSecond, spanMs, base: 1024 });
-    messages.update([{ name: "Written", points: rateOf("messages") }], { show: perSecond, spanMs });
-    storage.update([{ name: "On disk", points: valueOf("size_bytes") }], { show: bytes, spanMs, base: 1024 });
-    replace(faults, faultsOf(totals));
+    messages.update([{ name: "Written", points: rateOf("messages", spanMs) }], { show: perSecond, spanMs });
+    storage.update([{ name: "On disk", points: valueOf("size_bytes", spanMs) }], { show: bytes, spanMs, base: 1024 });
+  };
+  watchHistory(signal, ({ totals, broker }) => {
+    replace(figures, ...figuresOf(totals, broker));
+    if (!totals) return;
+    drawCharts();
+    replace(errors, errorsOf(totals));
+  });
+  const span = switcher("Time span", SPANS, spanMs, (chosen) => {
+    spanMs = chosen;
+    localStorage.setItem(SPAN_KEY, chosen);
+    drawCharts();
   });
   every(LIST_MS, signal, () => listAll(topics, groups, signal));
+  const seesTotals = await may("DESCRIBE");
   return h(
     "div.page",
-    h("h1", "Overview"),
+    heading("Overview", seesTotals && span),
     figures,
-    h(
-      "div.columns",
-      chartCard("Traffic of Kafka clients", traffic, legend("In", "Out")),
-      chartCard("Messages written, through any door", messages),
-    ),
-    h("div.columns", card("Largest topics", topics), card("Groups furthest behind", groups)),
-    h("div.columns", chartCard("Storage", storage), card("Faults since the start", faults)),
+    seesTotals
+      ? h(
+          "div.columns",
+          chartCard("Traffic of Kafka clients", traffic, legend("In", "Out")),
+          chartCard("Messages written", messages),
+        )
+      : card("Traffic, storage and faults", notAllowed("see them", "DESCRIBE")),
+    h("div.columns", card("Largest topics", topics), card("Groups with the highest lag", groups)),
+    seesTotals && h("div.columns", chartCard("Storage", storage), card("Errors since the start", errors)),
   );
 }
 
@@ -52,14 +69,14 @@ function chartCard(title, chart, key) {
 }
 
 function figuresOf(totals, broker) {
-  const faults = faultCount(totals);
+  const faults = totals && faultCount(totals);
   return [
     figure("Topics", count(broker.topics), plural(broker.partitions, "partition"), place("topics")),
     figure("Groups", count(broker.groups), "of consumers", place("groups")),
     figure("Connections", count(broker.connections), "Kafka clients", place("cluster")),
-    figure("Storage", bytes(totals.size_bytes), "in all logs", place("cluster")),
-    figure("Messages", count(totals.messages), "ever written"),
-    figure("Faults", count(faults), faults ? "see below" : "none so far", undefined, faults > 0),
+    totals && figure("Storage", bytes(totals.size_bytes), "in all logs", place("cluster")),
+    totals && figure("Messages", count(totals.messages), "written so far"),
+    totals && figure("Faults", count(faults), faults ? "see below" : "none so far", undefined, faults > 0),
   ];
 }
 
@@ -68,35 +85,32 @@ function figure(label, value, hint, href, isBad = false) {
   return h(`${href ? "a" : "div"}.figure${isBad ? ".is-bad" : ""}`, { href }, content);
 }
 
-// Errors that clients get in normal operation are not shown.
-const ORDINARY = new Set(["MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION"]);
-
-function listedErrors(totals) {
-  return totals.request_errors.filter(({ error }) => !ORDINARY.has(error));
-}
-
 function faultCount(totals) {
-  const closed = Object.values(totals.connection_faults).reduce((sum, one) => sum + one, 0);
-  const refused = listedErrors(totals).reduce((sum, one) => sum + one.count, 0);
-  return totals.offline_partitions.length + closed + refused;
+  const failed = totals.request_errors.filter(isFault).reduce((sum, one) => sum + one.count, 0);
+  return totals.offline_partitions.length + failed;
 }
 
-function faultsOf(totals) {
+function errorsOf(totals) {
+  const answered = ({ api: name, error, count: value }, isDull) => ({
+    label: `${name} · ${error}`,
+    title: `${name} was answered with ${error}`,
+    value,
+    shown: count(value),
+    isDull,
+  });
+  const { request_errors: errors } = totals;
   const rows = [
     ...totals.offline_partitions.map((name) => ({ label: `Offline: ${name}`, value: 1, shown: "disk" })),
-    ...listedErrors(totals).map(({ api: name, error, count: value }) => ({
-      label: `${name} · ${error}`,
-      title: `${name} was answered with ${error}`,
-      value,
-      shown: count(value),
-    })),
+    ...errors.filter(isFault).map((one) => answered(one, false)),
+    ...errors.filter((one) => !isFault(one) && !isOrdinary(one)).map((one) => answered(one, true)),
     ...Object.entries(totals.connection_faults).map(([what, value]) => ({
       label: `Connections closed: ${what}`,
       value,
       shown: count(value),
+      isDull: true,
     })),
   ];
-  return rows.length ? bars(rows.slice(0, MOST_ROWS)) : h("p.empty", "Nothing went wrong.");
+  return rows.length ? bars(rows.slice(0, MOST_ROWS)) : h("p.empty", "No errors.");
 }
 
 async function listAll(topics, groups, signal) {

@@ -30,12 +30,13 @@ export function show({ topic: first, reload, signal }) {
     });
   every(REFRESH_MS, signal, load);
   draw();
+  const may = (operation) => first.operations.includes(operation);
   const actions = first.is_internal
     ? []
     : h(
         "div.actions",
-        h("button", { onclick: () => addPartitions(topic, load) }, "Add partitions"),
-        h("button", { onclick: () => deleteRecords(topic, load) }, "Forget messages"),
+        may("ALTER") && h("button", { onclick: () => addPartitions(topic, load) }, "Add partitions"),
+        may("DELETE") && h("button", { onclick: () => deleteRecords(topic, load) }, "Delete messages"),
       );
   return h("div.page", refusal, actions, card("", list), card("Segments on disk", segments));
 }

@@ -7,7 +7,7 @@ import { choice, field, msOf, timeInput } from "../parts/field.js";
 import { plural } from "../parts/format.js";
 import { icon } from "../parts/icons.js";
 import { attempt } from "../parts/notice.js";
-import { place } from "../parts/router.js";
+import { messagePlace } from "./message-parts.js";
 
 const ENCODINGS = [
   ["utf8", "Text"],
@@ -103,8 +103,6 @@ function payloadOf(fields, name) {
 
 function saying(topic, { written, offsets: [first] }) {
   const { partition, offset } = first;
-  const query = new URLSearchParams({ from: "offset", partition, offset, open: 1 });
-  const there = `${place("topics", topic, "messages")}?${query}`;
-  const link = h("a", { href: there }, `partition ${partition}, offset ${offset}`);
+  const link = h("a", { href: messagePlace(topic, first) }, `partition ${partition}, offset ${offset}`);
   return [`${plural(written, "message")} written: `, link];
 }

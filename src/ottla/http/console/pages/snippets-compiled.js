@@ -1,5 +1,7 @@
 // The libraries of Java, JavaScript and Go.
 
+import { franzGoSettings, javaSettings, kafkajsSettings, saramaSettings } from "./snippet-security.js";
+
 const java = {
   name: "java",
   label: "Java",
@@ -7,14 +9,14 @@ const java = {
   parts: [
     [
       "Produce",
-      ({ address, topic }) => `import java.util.Map;
+      ({ address, topic, security }) => `import java.util.Map;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 class Produce {
     public static void main(String[] args) {
-        Map<String, Object> settings = Map.of("bootstrap.servers", "${address}");
+        Map<String, Object> settings = Map.of("bootstrap.servers", "${address}"${javaSettings(security)});
         try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
             producer.send(new ProducerRecord<>("${topic}", "customer-1", "two coffees"));
         }
@@ -24,7 +26,7 @@ class Produce {
     ],
     [
       "Consume",
-      ({ address, topic }) => `import java.time.Duration;
+      ({ address, topic, security }) => `import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -33,7 +35,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 class Consume {
     public static void main(String[] args) {
         Map<String, Object> settings =
-            Map.of("bootstrap.servers", "${address}", "group.id", "kitchen", "auto.offset.reset", "earliest");
+            Map.of("bootstrap.servers", "${address}", "group.id", "kitchen", "auto.offset.reset", "earliest"${javaSettings(security)});
         try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of("${topic}"));
             for (var message : consumer.poll(Duration.ofSeconds(10))) {
@@ -54,10 +56,10 @@ const kafkajs = {
   parts: [
     [
       "Produce",
-      ({ address, topic }) => `const { Kafka } = require("kafkajs");
+      ({ address, topic, security }) => `const { Kafka } = require("kafkajs");
 
 async function main() {
-  const producer = new Kafka({ brokers: ${JSON.stringify(address.split(","))} }).producer();
+  const producer = new Kafka({ brokers: ${JSON.stringify(address.split(","))}${kafkajsSettings(security)} }).producer();
   await producer.connect();
   await producer.send({ topic: "${topic}", messages: [{ key: "customer-1", value: "two coffees" }] });
   await producer.disconnect();
@@ -68,10 +70,10 @@ main();
     ],
     [
       "Consume",
-      ({ address, topic }) => `const { Kafka } = require("kafkajs");
+      ({ address, topic, security }) => `const { Kafka } = require("kafkajs");
 
 async function main() {
-  const consumer = new Kafka({ brokers: ${JSON.stringify(address.split(","))} }).consumer({ groupId: "kitchen" });
+  const consumer = new Kafka({ brokers: ${JSON.stringify(address.split(","))}${kafkajsSettings(security)} }).consumer({ groupId: "kitchen" });
   await consumer.connect();
   await consumer.subscribe({ topic: "${topic}", fromBeginning: true });
   await consumer.run({
@@ -92,19 +94,19 @@ const franzGo = {
   parts: [
     [
       "Produce and consume",
-      ({ address, topic }) => `package main
+      ({ address, topic, security }) => `package main
 
 import (
-	"context"
+	"context"${franzGoSettings(security).standard}
 	"fmt"
 
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kgo"${franzGoSettings(security).other}
 )
 
 func main() {
 	ctx := context.Background()
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(${quoted(address)}),
+		kgo.SeedBrokers(${quoted(address)}),${franzGoSettings(security).options}
 		kgo.ConsumerGroup("kitchen"),
 		kgo.ConsumeTopics("${topic}"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -135,7 +137,7 @@ const sarama = {
   parts: [
     [
       "Produce and consume",
-      ({ address, topic }) => `package main
+      ({ address, topic, security }) => `package main
 
 import (
 	"fmt"
@@ -145,7 +147,7 @@ import (
 
 func main() {
 	config := sarama.NewConfig()
-	config.Producer.Return.Successes = true
+	config.Producer.Return.Successes = true${saramaSettings(security)}
 	client, err := sarama.NewClient([]string{${quoted(address)}}, config)
 	if err != nil {
 		panic(err)

@@ -1,7 +1,23 @@
-// A producer and a consumer for each client library. `address` is what Kafka clients connect to, `http` where this page
-// came from.
+// A producer and a consumer for each client library. `address` is the address for Kafka clients, `http` that of this page,
+// `security` what the listener requires, and `curlOptions` what HTTP requires.
 
+import { kcatOptions, ottlaSecurity, pythonArguments, pythonDict, SSL_CAFILE, SSL_CONTEXT } from "./snippet-security.js";
 import { COMPILED } from "./snippets-compiled.js";
+
+function aioSecurity(security) {
+  const { before, more } = pythonArguments(security, SSL_CONTEXT);
+  const imports = security.usesTls ? "from aiokafka.helpers import create_ssl_context\n" : "";
+  return { before: before && `${imports}\n${before}`, more };
+}
+
+function kafkaPythonSecurity(security) {
+  return pythonArguments(security, SSL_CAFILE);
+}
+
+function ottlaClient(security) {
+  const given = ottlaSecurity(security);
+  return given ? { imports: ", Security", more: `, security=Security(${given})` } : { imports: "", more: "" };
+}
 
 const confluent = {
   name: "confluent-kafka",
@@ -10,18 +26,19 @@ const confluent = {
   parts: [
     [
       "Produce",
-      ({ address, topic }) => `from confluent_kafka import Producer
+      ({ address, topic, security }) => `from confluent_kafka import Producer
 
-producer = Producer({"bootstrap.servers": "${address}"})
+${pythonDict(security).before}producer = Producer({"bootstrap.servers": "${address}"${pythonDict(security).more}})
 producer.produce("${topic}", key="customer-1", value="two coffees")
 producer.flush()
 `,
     ],
     [
       "Consume",
-      ({ address, topic }) => `from confluent_kafka import Consumer
+      ({ address, topic, security }) => `from confluent_kafka import Consumer
 
-consumer = Consumer({"bootstrap.servers": "${address}", "group.id": "kitchen", "auto.offset.reset": "earliest"})
+${pythonDict(security).before}settings = {"group.id": "kitchen", "auto.offset.reset": "earliest"}
+consumer = Consumer({"bootstrap.servers": "${address}", **settings${pythonDict(security).more}})
 consumer.subscribe(["${topic}"])
 message = consumer.poll(10)
 print(message.offset(), message.key(), message.value())
@@ -38,13 +55,13 @@ const aiokafka = {
   parts: [
     [
       "Produce",
-      ({ address, topic }) => `import asyncio
+      ({ address, topic, security }) => `import asyncio
 
 from aiokafka import AIOKafkaProducer
-
+${aioSecurity(security).before}
 
 async def main():
-    async with AIOKafkaProducer(bootstrap_servers="${address}") as producer:
+    async with AIOKafkaProducer(bootstrap_servers="${address}"${aioSecurity(security).more}) as producer:
         await producer.send_and_wait("${topic}", key=b"customer-1", value=b"two coffees")
 
 
@@ -53,14 +70,14 @@ asyncio.run(main())
     ],
     [
       "Consume",
-      ({ address, topic }) => `import asyncio
+      ({ address, topic, security }) => `import asyncio
 
 from aiokafka import AIOKafkaConsumer
-
+${aioSecurity(security).before}
 
 async def main():
     settings = {"bootstrap_servers": "${address}", "group_id": "kitchen", "auto_offset_reset": "earliest"}
-    async with AIOKafkaConsumer("${topic}", **settings) as consumer:
+    async with AIOKafkaConsumer("${topic}", **settings${aioSecurity(security).more}) as consumer:
         message = await consumer.getone()
         print(message.offset, message.key, message.value)
 
@@ -78,20 +95,19 @@ const kafkaPython = {
   parts: [
     [
       "Produce",
-      ({ address, topic }) => `from kafka import KafkaProducer
+      ({ address, topic, security }) => `from kafka import KafkaProducer
 
-producer = KafkaProducer(bootstrap_servers="${address}")
+${kafkaPythonSecurity(security).before}producer = KafkaProducer(bootstrap_servers="${address}"${kafkaPythonSecurity(security).more})
 producer.send("${topic}", key=b"customer-1", value=b"two coffees")
 producer.close()
 `,
     ],
     [
       "Consume",
-      ({ address, topic }) => `from kafka import KafkaConsumer
+      ({ address, topic, security }) => `from kafka import KafkaConsumer
 
-consumer = KafkaConsumer(
-    "${topic}", bootstrap_servers="${address}", group_id="kitchen", auto_offset_reset="earliest"
-)
+${kafkaPythonSecurity(security).before}settings = {"group_id": "kitchen", "auto_offset_reset": "earliest"}
+consumer = KafkaConsumer("${topic}", bootstrap_servers="${address}", **settings${kafkaPythonSecurity(security).more})
 message = next(consumer)
 print(message.offset, message.key, message.value)
 consumer.close()
@@ -107,13 +123,13 @@ const ottla = {
   parts: [
     [
       "Produce",
-      ({ address, topic }) => `import asyncio
+      ({ address, topic, security }) => `import asyncio
 
-from ottla.client import Client
+from ottla.client import Client${ottlaClient(security).imports}
 
 
 async def main():
-    async with Client("${address}") as client, client.producer() as producer:
+    async with Client("${address}"${ottlaClient(security).more}) as client, client.producer() as producer:
         await producer.send("${topic}", key=b"customer-1", value=b"two coffees")
 
 
@@ -122,14 +138,14 @@ asyncio.run(main())
     ],
     [
       "Consume",
-      ({ address, topic }) => `import asyncio
+      ({ address, topic, security }) => `import asyncio
 
-from ottla.client import Client
+from ottla.client import Client${ottlaClient(security).imports}
 
 
 async def main():
     options = {"group": "kitchen", "auto_offset_reset": "earliest"}
-    async with Client("${address}") as client, client.consumer("${topic}", **options) as consumer:
+    async with Client("${address}"${ottlaClient(security).more}) as client, client.consumer("${topic}", **options) as consumer:
         async for record in consumer:
             print(record.offset, record.key, record.value)
             break
@@ -148,12 +164,12 @@ const kcat = {
   parts: [
     [
       "Produce",
-      ({ address, topic }) => `echo 'customer-1:two coffees' | kcat -b ${address} -P -t ${topic} -K:
+      ({ address, topic, security }) => `echo 'customer-1:two coffees' | kcat -b ${address}${kcatOptions(security)} -P -t ${topic} -K:
 `,
     ],
     [
       "Consume",
-      ({ address, topic }) => `kcat -b ${address} -C -t ${topic} -o beginning -e -K:
+      ({ address, topic, security }) => `kcat -b ${address}${kcatOptions(security)} -C -t ${topic} -o beginning -e -K:
 `,
     ],
   ],
@@ -166,18 +182,18 @@ const curl = {
   parts: [
     [
       "Produce",
-      ({ http, topic }) => `curl -H 'Content-Type: application/json' '${http}/v1/topics/${topic}/messages' \\
+      ({ http, topic, curlOptions }) => `curl${curlOptions} -H 'Content-Type: application/json' '${http}/v1/topics/${topic}/messages' \\
   -d '{"messages": [{"key": "customer-1", "value": "two coffees"}]}'
 `,
     ],
     [
       "Consume",
-      ({ http, topic }) => `curl '${http}/v1/topics/${topic}/messages?last=10'
+      ({ http, topic, curlOptions }) => `curl${curlOptions} '${http}/v1/topics/${topic}/messages?last=10'
 `,
     ],
     [
       "Follow",
-      ({ http, topic }) => `curl -N '${http}/v1/topics/${topic}/tail'
+      ({ http, topic, curlOptions }) => `curl${curlOptions} -N '${http}/v1/topics/${topic}/tail'
 `,
     ],
   ],

@@ -97,18 +97,34 @@ export function addPartitions(topic, done) {
 
 export function deleteRecords(topic, done) {
   const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
-  const before = h("input", {
-    name: "before",
-    inputmode: "numeric",
-    pattern: "[0-9]{1,19}",
-    placeholder: "all of them",
-  });
+  const partition = choice("partition", partitions);
+  const extent = choice("extent", [
+    ["before", "Those before an offset"],
+    ["all", "All"],
+  ]);
+  const before = h("input", { name: "before", inputmode: "numeric", pattern: "[0-9]{1,19}", required: true });
+  const typed = h("input", { name: "typed", autocapitalize: "off", spellcheck: "false" });
+  const beforeField = field("Before offset", before, "This offset becomes the first.");
+  const typedField = h("label", h("span", "Nothing will be left. Type ", h("code", topic.name), " to continue"), typed);
+  const follow = () => {
+    const end = topic.partitions.find((one) => String(one.partition) === partition.value)?.end_offset ?? 0;
+    const isBefore = extent.value === "before";
+    const isAll = !isBefore || (/^\d+$/.test(before.value) && BigInt(before.value) >= BigInt(end));
+    beforeField.hidden = !isBefore;
+    before.disabled = !isBefore;
+    typedField.hidden = !isAll;
+    typed.setCustomValidity(isAll && typed.value !== topic.name ? `Type ${topic.name}` : "");
+  };
+  for (const input of [partition, extent, before, typed]) input.addEventListener("input", follow);
+  follow();
   const fields = [
-    field("Partition", choice("partition", partitions)),
-    field("Forget messages before offset", before, "Empty: everything there is. They cannot be brought back."),
+    h("p", "Deleted messages cannot be restored."),
+    h("div.two", field("Partition", partition), field("Messages", extent)),
+    beforeField,
+    typedField,
   ];
-  return form(`Forget messages of ${topic.name}`, fields, {
-    submit: "Forget messages",
+  return form(`Delete messages of ${topic.name}`, fields, {
+    submit: "Delete messages",
     isDangerous: true,
     send: async (given) => {
       const offset = given.get("before");

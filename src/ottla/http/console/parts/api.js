@@ -5,7 +5,23 @@ export class Refusal extends Error {
     super(problem.detail || problem.title);
     this.problem = problem;
   }
+
+  /** Whether the user lacks a permission. */
+  get isDenied() {
+    return this.problem.status === FORBIDDEN;
+  }
 }
+
+const FORBIDDEN = 403;
+
+// What was denied is not requested again by the same page, which may poll: each denial is a line in the audit log.
+const denied = new Map();
+
+export function forgetDenials() {
+  denied.clear();
+}
+
+addEventListener("hashchange", forgetDenials);
 
 const LONG_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d{16,}(?![\d.eE])/g;
 
@@ -30,6 +46,8 @@ export function withQuery(path, query) {
 }
 
 async function call(method, path, { body, signal } = {}) {
+  const before = method === "GET" && denied.get(path);
+  if (before) throw before;
   const init = { method, signal, headers: { accept: "application/json" } };
   if (body !== undefined) {
     init.body = write(body);
@@ -49,14 +67,17 @@ async function call(method, path, { body, signal } = {}) {
   }
   const text = await response.text();
   if (response.ok) return parse(text);
-  throw new Refusal(problemOf(response, text));
+  const refusal = new Refusal(problemOf(response, text));
+  if (refusal.isDenied && method === "GET") denied.set(path, refusal);
+  throw refusal;
 }
 
 function problemOf(response, text) {
   if (response.headers.get("content-type")?.includes("json")) {
     const problem = parse(text);
     // Errors of the schema registry have the form of its API.
-    return problem.error_code ? { title: problem.message, code: String(problem.error_code) } : problem;
+    if (!problem.error_code) return problem;
+    return { title: problem.message, code: String(problem.error_code), status: response.status };
   }
   return {
     title: response.statusText || `Status ${response.status}`,

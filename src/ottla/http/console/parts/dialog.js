@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { attempt } from "./notice.js";
 
-/** Open a dialog with this content; it is gone once closed. */
+/** Open a dialog with this content; it is gone once closed, or when another page is shown. */
 export function open(title, content, { kind = "" } = {}) {
   const heading = h("h2", { id: "dialog-title" }, title);
   const close = h(
@@ -13,7 +13,12 @@ export function open(title, content, { kind = "" } = {}) {
     icon("close"),
   );
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", class: kind }, h("header", heading, close), content);
-  dialog.addEventListener("close", () => dialog.remove());
+  const leave = () => dialog.close();
+  addEventListener("hashchange", leave);
+  dialog.addEventListener("close", () => {
+    removeEventListener("hashchange", leave);
+    dialog.remove();
+  });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   document.body.append(dialog);
   dialog.showModal();

@@ -1,6 +1,15 @@
 // Elements without markup: text stays text, whatever is in it.
 
 const SVG = "http://www.w3.org/2000/svg";
+// Characters that reorder the text around them, and so can make it look like another.
+const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const SHOWN_AS_TEXT = new Set(["title", "aria-label", "placeholder"]);
+
+/** Text with reordering characters as their names: "U+202E". */
+function inOrder(text) {
+  const named = (letter) => `⟨U+${letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  return text.replace(REORDERING, named);
+}
 
 /** h("button.quiet", { onclick: f, title: "…" }, "Text", child, …) */
 export function h(selector, ...rest) {
@@ -27,12 +36,13 @@ function setAll(element, props) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "value") element.value = value;
-    else element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value === true ? "" : SHOWN_AS_TEXT.has(name) ? inOrder(String(value)) : value);
   }
 }
 
 function flat(children) {
-  return children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false);
+  const given = children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false);
+  return given.map((child) => (typeof child === "string" ? inOrder(child) : child));
 }
 
 export function replace(element, ...children) {

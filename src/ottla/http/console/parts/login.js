@@ -1,5 +1,6 @@
 // Saying who one is, where the broker asks. The session is a cookie that no script can read.
 
+import { forgetDenials } from "./api.js";
 import { form } from "./dialog.js";
 import { h } from "./dom.js";
 import { field } from "./field.js";
@@ -32,6 +33,7 @@ export function login() {
       submit: "Log in",
       send: async (given) => {
         await begin(given.get("user"), given.get("password"));
+        forgetDenials();
         resolve();
         document.dispatchEvent(new Event(LOGGED_IN));
       },

@@ -1,8 +1,14 @@
 // Places are hashes, such as #/topics/orders/messages?partition=0; leaving one ends whatever it had under way.
 
+// The address of the page that is drawn. A drawer in front of it has another one.
+let drawn;
+
 export function follow(routes, show) {
   let leaving = new AbortController();
   const go = () => {
+    // Back from a drawer: the page is still there.
+    if (drawn !== undefined && location.hash === drawn) return;
+    drawn = location.hash;
     leaving.abort();
     leaving = new AbortController();
     const [path, query] = location.hash.slice(2).split("?");
@@ -46,4 +52,16 @@ export function note(query) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
   const [path] = location.hash.split("?");
   history.replaceState(null, "", given.length ? `${path}?${new URLSearchParams(given)}` : path);
+  drawn = location.hash;
+}
+
+/** The address of a drawer in front of this page, which Back closes; `isOpen` when the drawer shows something else. */
+export function noteDrawer(address, isOpen) {
+  if (isOpen) history.replaceState({ isDrawer: true }, "", address);
+  else history.pushState({ isDrawer: true }, "", address);
+}
+
+/** Back to the page behind the drawer, after it was closed without Back. */
+export function leaveDrawer() {
+  if (history.state?.isDrawer) history.back();
 }

@@ -1,4 +1,4 @@
-"""Records of Debezium as rows of Spark's: upserts and deletes."""
+"""Debezium records as rows: upserts and deletes."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class DebeziumParser(TextParser):
             gone = F.coalesce(keys[name], old) if name in keys else old
             found.append(F.when(is_deleted, gone).otherwise(self.value_of(name)).alias(name))
         times = [F.timestamp_millis(self._field(name)) for name in _TIMES[self._is_flattened]]
-        told = (is_deleted, self._op(), F.coalesce(*times))
-        return [*found, *(column.alias(name) for name, column in zip(CHANGE_COLUMNS, told, strict=True))]
+        values = (is_deleted, self._op(), F.coalesce(*times))
+        return [*found, *(column.alias(name) for name, column in zip(CHANGE_COLUMNS, values, strict=True))]
 
     def null_columns(self) -> Column:
         is_deleted = self._is_deleted()

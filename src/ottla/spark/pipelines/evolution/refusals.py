@@ -10,7 +10,7 @@ from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ottla.columns.abilities import Abilities
-    from ottla.columns.evolution import Evolution, Misfit
+    from ottla.columns.evolution import ColumnMismatch, Evolution
     from ottla.columns.types import Struct
     from ottla.spark.pipelines.sinks.stored import StoredSink
 
@@ -27,7 +27,7 @@ def refuse(sink: StoredSink, table: Struct, query: Struct, evolution: Evolution,
 
 
 def _beside(table: Struct, query: Struct, evolution: Evolution) -> list[str]:
-    reasons: dict[str, Misfit] = {each.column.partition(".")[0]: each for each in evolution.misfits}
+    reasons: dict[str, ColumnMismatch] = {each.column.partition(".")[0]: each for each in evolution.misfits}
     rows = [("column", "table", "query", "")]
     for name in dict.fromkeys([*table.names, *query.names]):
         have, want = (_ABSENT if kind is None else _cut(shown(kind)) for kind in (table.get(name), query.get(name)))

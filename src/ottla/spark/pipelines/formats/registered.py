@@ -9,7 +9,7 @@ from ottla.columns.types import shown
 from ottla.spark.pipelines.formats.format import SourceFormat
 
 if TYPE_CHECKING:
-    from ottla.decoding.schemas import Settled
+    from ottla.decoding.schemas import SettledSchema
     from ottla.spark.pipelines.definition import Source
     from ottla.spark.pipelines.fields import Fields
     from ottla.spark.pipelines.formats.parser import Parser
@@ -52,10 +52,10 @@ class RegisteredFormat(SourceFormat, frozen=True, kw_only=True):
             return super().columns(schema)
         return {each.name: shown(each.type) for each in self.settled(schema).columns.fields}
 
-    def settled(self, schema: str) -> Settled:
-        from ottla.decoding.schemas import Settled
+    def settled(self, schema: str) -> SettledSchema:
+        from ottla.decoding.schemas import SettledSchema
 
-        return Settled.parse(schema)
+        return SettledSchema.parse(schema)
 
     def ddl(self, schema: str) -> str:
         columns = self.settled(schema).columns.fields

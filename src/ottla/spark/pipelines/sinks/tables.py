@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.sinks.batch import MicroBatch
     from ottla.spark.pipelines.sinks.sink import Mode, Writer
     from ottla.spark.pipelines.stores.files import Files
-    from ottla.spark.pipelines.tables.interface import Table, Tidied
+    from ottla.spark.pipelines.tables.interface import CleanupResult, Table
 
 
 class TableSink(StoredSink, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class TableSink(StoredSink, frozen=True, kw_only=True):
     def columns(self) -> TableColumns | None:
         return self.open_table().columns()
 
-    def tidy(self, *, orphan_age_s: float = 3600.0) -> Tidied:
+    def tidy(self, *, orphan_age_s: float = 3600.0) -> CleanupResult:
         """Merge small files and remove orphans."""
         return self.open_table().tidy(target_file_bytes=self.target_file_bytes, orphan_age_s=orphan_age_s)
 

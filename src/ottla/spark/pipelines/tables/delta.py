@@ -13,8 +13,8 @@ from ottla.columns.types import columns_of
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.tables.changes import Changes
 from ottla.spark.pipelines.tables.delta_log import files_to_remove, named_in_checkpoints, named_in_commits
-from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
-from ottla.spark.pipelines.tables.replaced import Replaced
+from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, CleanupResult
+from ottla.spark.pipelines.tables.replaced import ReplacedFiles
 from ottla.spark.pipelines.tables.staging import STAGED_ASIDE, BatchId, Staging, clear, put_in_place, stage, staged_rows
 from ottla.spark.pipelines.tables.strays import remove_strays
 
@@ -48,7 +48,7 @@ class DeltaTable:
         self._table: Any = None
         self._read_from = 0
         """The version that the open table was read at, before it followed the log."""
-        self._replaced = Replaced()
+        self._replaced = ReplacedFiles()
         self._is_merged = False
 
     def has(self, batch: BatchId) -> bool:
@@ -96,14 +96,14 @@ class DeltaTable:
             raise ConfigError(f"there is no Delta table in {self._files.root}")
         return [self._files.place(name) for name in _names(table)]
 
-    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
+    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> CleanupResult:
         table = self._opened()
         if table is None:
-            return Tidied()
+            return CleanupResult()
         merged = table.optimize.compact(target_size=target_file_bytes)
         # Readers of an older version may still need files that were merged; Delta keeps them for a week.
         table.vacuum(dry_run=False)
-        return Tidied(merged["numFilesRemoved"], merged["numFilesAdded"], self.remove_orphans(orphan_age_s))
+        return CleanupResult(merged["numFilesRemoved"], merged["numFilesAdded"], self.remove_orphans(orphan_age_s))
 
     def remove_orphans(self, age_s: float) -> int:
         log = self._files.listed(_LOG)

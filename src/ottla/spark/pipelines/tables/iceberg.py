@@ -15,9 +15,9 @@ from ottla.core.errors import ConfigError
 from ottla.lake.snapshots import UPKEEP, forget_oldest
 from ottla.spark.pipelines.stores.files import FileInfo, LocalFiles
 from ottla.spark.pipelines.tables.changes import Changes
-from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
+from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, CleanupResult
 from ottla.spark.pipelines.tables.merging import folder_of, groups_to_merge, merge, small_files
-from ottla.spark.pipelines.tables.replaced import Replaced
+from ottla.spark.pipelines.tables.replaced import ReplacedFiles
 from ottla.spark.pipelines.tables.staging import (
     STAGED_ASIDE,
     BatchId,
@@ -59,7 +59,7 @@ class IcebergTable:
         self._keep_versions = sink.keep_versions
         self._table: Any = None
         self._opened_catalog: Any = None
-        self._replaced = Replaced()
+        self._replaced = ReplacedFiles()
         self._location = sink.table.replace(".", "/")
         self._files = warehouse.at(warehouse.place(f"{self._location}/data"))
 
@@ -144,17 +144,17 @@ class IcebergTable:
             raise ConfigError(f"there is no Iceberg table {self._name} in {self._warehouse.root}")
         return [_path(task.file.file_path) for task in table.scan().plan_files()]
 
-    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
+    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> CleanupResult:
         table = self._opened()
         if table is None:
-            return Tidied()
+            return CleanupResult()
         merged = new = 0
         small = small_files(self._files, self._listed(table), target_file_bytes)
         for number, group in enumerate(groups_to_merge(small, target_file_bytes)):
             self._replace(table, group, number)
             merged += len(group)
             new += 1
-        return Tidied(merged, new, self.remove_orphans(orphan_age_s))
+        return CleanupResult(merged, new, self.remove_orphans(orphan_age_s))
 
     def remove_orphans(self, age_s: float) -> int:
         table = self._opened()

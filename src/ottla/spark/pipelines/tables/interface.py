@@ -21,7 +21,7 @@ KEEP_VERSIONS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Tidied:
+class CleanupResult:
     """The result of a clean-up."""
 
     merged_files: int = 0
@@ -42,7 +42,7 @@ class Table(Protocol):
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         """Commit staged files, with the required column changes; returns the number of rows."""
 
-    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
+    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> CleanupResult:
         """Merge small files, and remove unreferenced files of this age."""
 
     def remove_orphans(self, age_s: float) -> int:

@@ -16,7 +16,7 @@ from ottla.columns.abilities import ANY
 from ottla.columns.arrow_types import arrow_columns
 from ottla.columns.evolution import TableColumns
 from ottla.columns.types import as_json, columns_of, struct_of
-from ottla.spark.pipelines.tables.interface import Tidied
+from ottla.spark.pipelines.tables.interface import CleanupResult
 from ottla.spark.pipelines.tables.merging import folder_of, groups_to_merge, merge, rewrite_wider, small_files
 from ottla.spark.pipelines.tables.staging import OWN_FOLDER, BatchId, Staging, clear, stage
 from ottla.spark.pipelines.tables.strays import is_data
@@ -104,7 +104,7 @@ class ParquetTable:
     def files(self) -> list[str]:
         return [self._files.place(each.name) for each in self._data_files()]
 
-    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
+    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> CleanupResult:
         self._finish_merge()
         merged = new = 0
         listed = self._data_files()
@@ -119,7 +119,7 @@ class ParquetTable:
             self._finish_merge()
             merged += len(group)
             new += 1
-        return Tidied(merged, new, self.remove_orphans(orphan_age_s))
+        return CleanupResult(merged, new, self.remove_orphans(orphan_age_s))
 
     def _data_files(self) -> list[FileInfo]:
         return sorted(each for each in self._files.listed() if is_data(each.name) and not _is_own(each.name))

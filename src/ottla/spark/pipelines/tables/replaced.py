@@ -1,4 +1,4 @@
-"""Files that merges have replaced: kept for readers of the last versions, then removed. Rules only."""
+"""Files that merges have replaced: kept for readers of the last versions, then removed. Pure rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Version(NamedTuple):
     files: tuple[str, ...]
 
 
-class Replaced:
+class ReplacedFiles:
     """In memory only: files forgotten by a killed process are removed as orphans."""
 
     def __init__(self) -> None:
