@@ -283,7 +283,7 @@ def test_the_source_decodes_values(cluster: Cluster, pipelines: Pipelines, send:
     send(topic, [b"bad"])
     permissive = cluster.read(pipelines.spark, topic, registry=registry.url, mode="permissive")
     assert [row.id for row in permissive.select("value.id").collect()] == [1, 2, None]
-    with pytest.raises(Exception, match=r'no schema id.*set option mode to PERMISSIVE'):
+    with pytest.raises(Exception, match=r"no schema id.*set option mode to PERMISSIVE"):
         cluster.read(pipelines.spark, topic, registry=registry.url).collect()
 
 
