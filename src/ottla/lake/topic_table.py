@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
-from pyiceberg.table.update import AssertTableUUID
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 
 from ottla.columns.arrow_types import arrow_schema
 from ottla.lake.covered import Covered, covered
@@ -48,7 +48,8 @@ class TableDefinition:
     topic: str
     content: str
     """See `names.CONTENT`."""
-    schema: pa.Schema
+    schema: pa.Schema | None
+    """Of a new table."""
     values: str = ""
     """See `names.VALUES`; empty for dead letters."""
     partition_by: tuple[PartitionField, ...] = ()
@@ -63,6 +64,8 @@ class TopicTable:
         self._definition = definition
         self._table: Table = None
         self._written = 0
+        self._observer = ""
+        """Names the files of a process that is not the writer."""
         self.covered = Covered()
         """By the last commit of this writer, or at its claim."""
 
@@ -101,6 +104,34 @@ class TopicTable:
         self.covered = replace(now, epoch=self.covered.epoch, writer=self.covered.writer)
         return self.covered
 
+    def observe(self) -> None:
+        """Open the table beside its writer, without taking over."""
+        self._table = self._reach(lambda: self._catalog.load_table(tuple(self.name)))
+        self.covered = covered(self._table)
+        self._observer = f"m{secrets.token_hex(8)}"
+
+    def replace_files(self, removed: Sequence[DataFile], added: Sequence[DataFile]) -> bool:
+        """Replace files by others with the same rows; False if another program committed first."""
+        if self._try_commit(self.covered, added, removed):
+            return True
+        self._reloaded()
+        return False
+
+    def expire(self) -> None:
+        """Forget the oldest snapshots now, without a new one."""
+        change = self._table.transaction()
+        expired = expire(self._table, change, self._definition.keep_snapshots, slack=1)
+        if not expired.snapshots:
+            return
+        head = AssertRefSnapshotId(ref="main", **{"snapshot-id": self._table.metadata.current_snapshot_id})
+        try:
+            self._table._do_commit(updates=change._updates, requirements=(*change._requirements, head))  # noqa: SLF001
+        except CommitFailedException as refused:
+            _log.info("%s: expiry refused: %s", self.name, refused)
+            self._reloaded()
+            return
+        expired.remove_files(self._table)
+
     def arrow_schema(self) -> pa.Schema:
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
@@ -123,7 +154,9 @@ class TopicTable:
         from ottla.lake.data_files import write_files
 
         self._written += 1
-        return self._reach(lambda: write_files(self._table, rows, f"{self.covered.epoch:06d}-{self._written:08d}"))
+        # Unique, so that no file is overwritten: an epoch has one writer.
+        writer = self._observer or f"{self.covered.epoch:06d}"
+        return self._reach(lambda: write_files(self._table, rows, f"{writer}-{self._written:08d}"))
 
     def commit(self, files: Sequence[DataFile], partitions: dict[int, int], removed: Sequence[DataFile] = ()) -> None:
         """Append these files, which have all records up to these offsets, or replace others by them."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ottla.columns.arrow_types import with_schema
 from ottla.decoding.decoder import NewSchema
+from ottla.lake.compacting import compact
 from ottla.lake.evolving import evolve
 from ottla.lake.names import DEAD_LETTERS, RECORDS, dead_letters_of, table_of
 from ottla.lake.rows import DEAD_LETTER_SCHEMA, decoded, table_schema
@@ -36,6 +37,8 @@ _UPSERT_ROUND_BYTES: Final = 64 << 20
 """The same for upserts, whose changes are in memory until then."""
 _FILE_BYTES: Final = 128 << 20
 """Decoded before a file is written."""
+_COMPACT_EVERY: Final = 20
+"""Commits of a table, before its small files are merged."""
 Mode = Literal["append", "upsert"]
 
 
@@ -108,6 +111,7 @@ class TopicWriter:
         )
         self._known_dead: set[tuple[int, int]] = set()
         self._is_claimed = self._is_reading = False
+        self._commits = 0
 
     @property
     def covered(self) -> Covered:
@@ -156,8 +160,16 @@ class TopicWriter:
             self._table.commit(pending.files, positions)
         if pending.row_count or dead_count:
             self._known_dead = {each for each in self._known_dead if each[1] >= positions.get(each[0], 0)}
+            self._compact()
         lag = sum(max(0, end - positions[each]) for each, end in self._source.targets.items())
         return Done(pending.row_count, dead_count, lag)
+
+    def _compact(self) -> None:
+        self._commits += 1
+        if self._commits % _COMPACT_EVERY == 0:
+            compact(self._table)
+            if self._decoder.has_errors or self._is_upsert:
+                compact(self._dead_letters)
 
     def _decoded(self, batch: pa.RecordBatch) -> Decoded:
         try:

@@ -47,6 +47,11 @@ _OF_TOPICS: Final = {
     "interval_s": "ottla.table.commit.interval.ms",
     "allow_gaps": "ottla.table.allow.gaps",
 }
+MAINTAIN_EXAMPLES = """\b
+Examples:
+  ottla lake maintain
+  ottla lake maintain orders --dir data/lake --keep-snapshots 10 --orphans-older-than 1d
+"""
 STATUS_EXAMPLES = """\b
 Examples:
   ottla lake status
@@ -243,6 +248,35 @@ def _topic(name: str, options: dict[str, Any]) -> TopicSettings:
         keep_snapshots=options["keep_snapshots"],
         interval_s=options["interval_s"],
     )
+
+
+@lake.command(epilog=MAINTAIN_EXAMPLES)
+@click.argument("topics", nargs=-1, metavar="[TOPIC…]")
+@click.option("--keep-snapshots", type=click.IntRange(min=2), default=100, show_default=True, help="Expire older ones.")
+@click.option(
+    "--orphans-older-than",
+    "orphans_older_than_s",
+    type=Duration(),
+    default="3d",
+    show_default=True,
+    help="Remove files of this age that no snapshot has.",
+)
+@_with_place
+def maintain(topics: tuple[str, ...], **options: Any) -> None:
+    """Merge small data files, expire snapshots and remove orphan files of the tables of TOPICs, or of all.
+
+    It needs no broker and may run beside the writer, which merges files and expires snapshots itself.
+    """
+    _check_packages()
+    from ottla.lake.maintaining import Upkeep, maintain
+
+    options["folder"] = options["folder"] or _existing()
+    upkeep = Upkeep(options["keep_snapshots"], options["orphans_older_than_s"])
+    for each in maintain(_lake(options), topics, upkeep):
+        click.echo(
+            f"{each.table}: merged {counted(each.merged, 'file')} into {each.into}, expired "
+            f"{counted(each.expired, 'snapshot')}, removed {counted(each.orphans, 'orphan file')}"
+        )
 
 
 @lake.command(epilog=STATUS_EXAMPLES)
