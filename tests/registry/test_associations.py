@@ -11,6 +11,7 @@ from ottla.registry.associating import associate, dissociate, mutate
 from ottla.registry.association_requests import Deletion, Resource, operations_in, wanted_in
 from ottla.registry.changes import Planned, Registration
 from ottla.registry.errors import Refusal
+from ottla.registry.given import references_in
 from ottla.registry.model import Schema
 from ottla.registry.state import State
 
@@ -101,7 +102,7 @@ def test_a_strong_association_comes_with_its_schema_and_takes_its_subject_along(
     other = {**TOPIC, "resourceId": "2", "resourceName": "other"}
     assert code(registry.associate, {"subject": STRONG_SUBJECT}, topic=other) == 40905
     uses = '{"type":"record","name":"U","fields":[{"name":"a","type":"A"}]}'
-    reference = records.references_in([{"name": "A", "subject": "orders-value", "version": 1}])
+    reference = references_in([{"name": "A", "subject": "orders-value", "version": 1}])
     assert code(registry.register, ":.shop:uses", uses, references=reference) == 42201, "an int is no named type"
     assert code(registry.delete) == 40908
     registry.delete(is_cascading=True)
@@ -113,7 +114,7 @@ def test_a_subject_with_a_strong_association_cannot_be_referenced() -> None:
     registry = Registry()
     registry.associate({"schema": {"schema": '{"type":"enum","name":"A","symbols":["X"]}'}})
     uses = '{"type":"record","name":"U","fields":[{"name":"a","type":"A"}]}'
-    reference = records.references_in([{"name": "A", "subject": "orders-value", "version": 1}])
+    reference = references_in([{"name": "A", "subject": "orders-value", "version": 1}])
     assert code(registry.register, ":.shop:uses", uses, references=reference) == 42205
 
 
