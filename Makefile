@@ -7,7 +7,7 @@ JOBS   ?= 3
 # Exact versions with hashes of everything the targets install; written by `make lock`.
 LOCK   := requirements.lock
 INSTALL := $(BIN)/python -m pip install -q --require-hashes --constraint $(LOCK)
-GROUPS := build check test demo interop bench fuzz audit
+GROUPS := build check test demo interop bench fuzz audit docs
 SOURCES := pyproject.toml setup.py $(LOCK) $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p* src/ottla/storage/*.px* src/ottla/broker/fast_path/*.px* src/ottla/spark/registry/*.pyx)
 LONG_PIPELINE_TESTS := tests/lake/test_kills.py $(addprefix tests/spark/pipelines/,test_a_day.py test_faults.py test_merging_kills.py test_object_stores.py test_schedulers.py)
 
@@ -15,7 +15,7 @@ LONG_PIPELINE_TESTS := tests/lake/test_kills.py $(addprefix tests/spark/pipeline
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit check interop bench cluster-test pipeline-test simulate soak fuzz lock audit sbom sdist wheel try-wheel clean
+.PHONY: help run demo test unit check interop bench cluster-test pipeline-test simulate soak fuzz lock audit sbom docs sdist wheel try-wheel clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ soak: $(VENV)/bench  ## Mixed load and restarts for SECONDS (default 600); fails
 
 fuzz: $(VENV)/fuzz  ## Fuzz the record codec for SECONDS (default 60)
 	$(BIN)/python -m fuzz $(or $(SECONDS),60)
+
+docs: $(VENV)/docs  ## Build the documentation site into build/site, and check its links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir build/site $(ARGS)
 
 lock: $(VENV)/uv  ## Resolve all dependencies to their newest versions, into requirements.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade \

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import ottla
 from bench.report import Row
 from ottla.cli.clusters.local import LocalCluster
+from ottla.cli.clusters.local_catalog import catalog_in
 from ottla.client.errors import ClientError, RequestTimedOut
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ def kill_and_measure(cluster: LocalCluster, watcher: Watcher, writers: dict[str,
 
 def measure() -> list[dict[str, float]]:
     folder = Path(tempfile.mkdtemp(prefix="bench-failover-"))
-    cluster = LocalCluster(folder, NODES, 0, -1, ["--set", f"cluster.session_timeout_ms={SESSION_MS}"])
+    catalog = catalog_in(folder, uses_zookeeper=True)
+    cluster = LocalCluster(folder, catalog, NODES, (0, -1), ["--set", f"cluster.session_timeout_ms={SESSION_MS}"])
     try:
         cluster.start()
         servers = cluster.bootstrap_servers

@@ -75,6 +75,7 @@ HIDDEN = {
     "ottla.table.columns": "Kafka has no such thing",
     "ottla.table.commit.interval.ms": "Kafka has no such thing",
     "ottla.table.enable": "Kafka has no such thing",
+    "ottla.table.mode": "Kafka has no such thing",
     "ottla.table.partition.by": "Kafka has no such thing",
     "ottla.table.subject": "Kafka has no such thing",
     "ottla.table.values": "Kafka has no such thing",

@@ -17,7 +17,7 @@ from ottla.broker.embedded import EmbeddedBroker
 
 from .spark_standalone import BARE_ENVIRONMENT, ENVIRONMENT, free_port, standalone_cluster
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 ROWS = 1000

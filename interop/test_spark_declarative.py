@@ -14,7 +14,7 @@ from ottla.broker.embedded import EmbeddedBroker
 
 from .spark_standalone import ENVIRONMENT
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 pytest.importorskip("pyspark.pipelines", reason="pyspark[pipelines] is not installed")
 pytest.importorskip("grpc", reason="pyspark[pipelines] is not installed")
 

@@ -16,7 +16,7 @@ from ottla.broker.embedded import EmbeddedBroker
 
 from .spark_standalone import ENVIRONMENT, executors, standalone_cluster
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 ROWS = 10_000

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 20
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.long]
 """The first test waits until Keycloak is fetched, built and started."""
 
 

@@ -75,6 +75,19 @@ def test_when_the_controller_dies_another_takes_over_its_role_and_partitions(zoo
     asyncio.run(scenario())
 
 
+def test_a_controller_whose_election_was_not_answered_is_elected_again(zookeeper: str) -> None:
+    async def scenario() -> None:
+        async with cluster_of(zookeeper, 1) as [node]:
+            await create(node, "before", 1, 1)
+            # As if the response had been lost.
+            node.cluster.control._controller = None
+            node.cluster.control._wake.set()
+
+            await create(node, "after", 1, 1)
+
+    asyncio.run(scenario())
+
+
 def test_a_controller_that_does_not_know_a_topic_yet_keeps_its_partitions(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 1) as [node]:

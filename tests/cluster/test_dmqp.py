@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -164,6 +164,26 @@ def test_a_node_that_was_fenced_for_a_while_releases_its_claim(
 
     until(lambda: "claimed" in nodes[2].server._topics)
     monkeypatch.undo()
+
+
+def test_addresses_that_could_not_be_published_are_published_later(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = nodes[2].server
+    assert isinstance(server, ClusterDmqpServer)
+    shards = server._shards
+    announce, failures = shards.announce, iter([RequestTimedOut("no answer")])
+
+    def announced(*given: Any) -> None:
+        for failure in failures:
+            raise failure
+        announce(*given)
+
+    monkeypatch.setattr(shards, "announce", announced)
+
+    expose(nodes, "published", [3, 1])
+
+    until(lambda: all(len(view) == 1 for view in seen(nodes, "published")))
 
 
 def test_a_claim_whose_release_fails_is_released_later(

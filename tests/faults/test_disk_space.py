@@ -14,7 +14,7 @@ import pytest
 from tests.rest.serving import HttpBroker
 
 import ottla
-from ottla.broker.upkeep.disk_space import DiskSpace, Space
+from ottla.broker.upkeep.disk_space import DiskSpace, Space, can_write
 
 from .mounting import CannotMount, tmpfs
 
@@ -50,6 +50,29 @@ def test_the_full_state_is_logged_once_and_left_when_there_is_more_space(caplog:
         "disk full: appends to data fail (No space left on device); 0 of 1073741824 bytes are free",
         "disk no longer full: 1048576 bytes are free in data, appends continue",
     ]
+
+
+def test_the_end_of_an_exceeded_quota_is_noticed_although_the_free_space_stays_the_same() -> None:
+    writable = False
+
+    async def scene() -> None:
+        nonlocal writable
+        disk = DiskSpace(Path("data"), lambda _: Space(1 << 29, 1 << 30), lambda _: writable)
+        disk.refused(OSError(errno.EDQUOT, "Disk quota exceeded"))
+        disk.check()
+        assert disk.is_full
+        writable = True
+        disk.check()
+        assert not disk.is_full
+        disk.stop()
+
+    asyncio.run(scene())
+
+
+def test_a_probe_of_a_folder_leaves_no_file(tmp_path: Path) -> None:
+    assert can_write(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert not can_write(tmp_path / "missing")
 
 
 @pytest.fixture

@@ -15,11 +15,13 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
 from ottla.client.blocking.background import Background
+from ottla.lake import compacting
+from ottla.lake import writer as writer_module
 from ottla.lake.catalogs import LakeSettings, open_catalog
 from ottla.lake.values import ValueSettings
 from ottla.lake.writer import TopicSettings, TopicWriter
 
-servers, topic, folder = sys.argv[1:]
+servers, topic, folder, *mode = sys.argv[1:]
 left = 0
 
 
@@ -45,9 +47,13 @@ def append() -> None:
     PyArrowFileIO.delete = counted(PyArrowFileIO.delete)
     pq.ParquetWriter.close = counted(pq.ParquetWriter.close)
     SqlCatalog.commit_table = counted(SqlCatalog.commit_table)
+    # Files are merged after each commit, to be killed there, too.
+    writer_module._COMPACT_EVERY, compacting._FAN_OUT = 1, 2
     link = Background("crashing", servers, {})
     values = ValueSettings(format="json", columns="id bigint, name string")
-    settings = TopicSettings(topic=topic, namespace="topics", values=values, keep_snapshots=2)
+    settings = TopicSettings(
+        topic=topic, namespace="topics", values=values, keep_snapshots=2, mode="upsert" if mode else "append"
+    )
     writer = TopicWriter(link, open_catalog(LakeSettings(folder=Path(folder))), settings)
     writer.round()
     writer.close()

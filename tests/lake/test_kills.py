@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 CRASHING = Path(__file__).with_name("crashing.py")
-MOST_STEPS = 120
+MOST_STEPS = 200
 STRIDE = 1 if os.environ.get("LAKE_KILLS") else 5
 """Steps between two kills: each step in `make pipeline-test`, some in `make test`."""
 

@@ -58,7 +58,7 @@ def test_topics_are_chosen_by_name_pattern_or_partition() -> None:
         ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest"),
         ({"minPartitions": "0"}, "minPartitions must be a whole number of at least 1, got '0'"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false, got 'maybe'"),
-        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time such as 15m"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a duration such as 15m"),
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers must be set"),
         ({"startingOffsetsByTimestampStrategy": "guess"}, "must be error or latest, got 'guess'"),
     ],

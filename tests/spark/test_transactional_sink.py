@@ -291,7 +291,7 @@ def test_without_transactions_rows_are_written_idempotently(broker: EphemeralBro
     ("code", "reason"),
     [
         ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "ids that begin with ottla-sink-, or set transactional to false"),
-        ("INVALID_TRANSACTION_TIMEOUT", "kafka.transaction.timeout.ms is 900000, and the broker's"),
+        ("INVALID_TRANSACTION_TIMEOUT", "kafka.transaction.timeout.ms is 900000, but the broker's"),
     ],
 )
 def test_the_reason_why_transactions_are_unavailable_is_reported(

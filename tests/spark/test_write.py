@@ -69,7 +69,7 @@ def test_headers_nulls_and_times_are_written_and_read_back(spark: "SparkSession"
         ("'x' AS text", {"topic": "t"}, "needs a column named value"),
         ("'x' AS value", {}, "needs the option topic, or a column named topic"),
         ("1 AS value", {"topic": "t"}, "the column value must be of type string or binary, not int"),
-        ("'x' AS value, CAST(NULL AS string) AS topic", {}, "a row's topic is null"),
+        ("'x' AS value, CAST(NULL AS string) AS topic", {}, "the column topic is null in a row"),
         ("'x' AS value", {"topic": "t", "kafka.compression.type": "rar"}, "kafka.compression.type must be none, gzip"),
         (
             "repeat('x', 3000) AS value",

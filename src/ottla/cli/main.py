@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from ottla import __version__
-from ottla.core.closest import closest
 from ottla.core.errors import ConfigError, OttlaError
 from ottla.core.quick_imports import without_garbage_collection
 
@@ -138,6 +137,8 @@ def _unknown_command(group: click.Group, ctx: click.Context, message: str) -> st
     found = re.match("No such command '(?P<name>[^']*)'", message)
     if found is None:
         return message
+    from ottla.core.closest import closest  # only here: no other command needs it
+
     close = closest(found["name"], group.list_commands(ctx))
     return f"no such command {found['name']}{_meant([] if close is None else [close])}"
 

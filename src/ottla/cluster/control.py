@@ -92,7 +92,7 @@ class Control:
         if controller_id != self._cluster.node_id:
             self._controller = None
         if self._controller is None:
-            if controller_id != NO_NODE:
+            if controller_id not in (NO_NODE, self._cluster.node_id):
                 return
             store, mirror, node_id = self._connected.store, self._connected.mirror, self._cluster.node_id
             self._controller = await self._cluster.work(lambda: Controller.elect(store, mirror, node_id))

@@ -19,6 +19,7 @@ from ottla.cluster.nodes import (
     partition_data,
     partition_path,
     partitions_path,
+    read_controller,
     to_json,
 )
 from ottla.cluster.operations import Check, Conflict, Create, Delete, Put
@@ -49,8 +50,13 @@ class Controller:
 
     @classmethod
     def elect(cls, store: Store, mirror: Mirror, node_id: int) -> Controller | None:
-        """Become the controller, unless another node is."""
-        if store.read(CONTROLLER) is not None:
+        """Become the controller, unless another node is.
+
+        This node may be the controller without knowing it: the response to its election was lost, or an earlier
+        process was elected, and its session has not expired. It is elected again, in a new epoch.
+        """
+        held = store.read(CONTROLLER)
+        if held is not None and read_controller(held.data) != node_id:
             return None
         known = store.read(CONTROLLER_EPOCH)
         if known is None:
@@ -60,6 +66,7 @@ class Controller:
             store.commit(
                 [
                     Put(CONTROLLER_EPOCH, str(epoch).encode(), known.version),
+                    *([] if held is None else [Delete(CONTROLLER, held.version)]),
                     Create(CONTROLLER, controller_data(node_id, epoch), is_ephemeral=True),
                 ]
             )

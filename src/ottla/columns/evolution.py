@@ -1,4 +1,4 @@
-"""Whether a table can follow its query, and by which changes. Rules only.
+"""Whether a table can follow its query, and by which changes. Pure rules.
 
 Columns are matched by name; their order does not matter. What a query no longer writes stays in the table, and is null
 in new rows. A type that is narrower than the table's is written as the table's.

@@ -1,4 +1,4 @@
-"""Partitioning of tables as text: `day(_timestamp)`, `bucket(16, id)`, `country`. Rules only."""
+"""Partitioning of tables as text: `day(_timestamp)`, `bucket(16, id)`, `country`. Pure rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column types as values, in Spark's names. Rules only."""
+"""Column types as values, in Spark's names. Pure rules."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_type_hints
 
 from msgspec import Struct
 
-from ottla.core.closest import closest
 from ottla.core.config_sources import (
     PREFIX,
     Flag,
@@ -225,6 +224,8 @@ def _nearest(name: str, candidates: Iterable[str]) -> str | None:
         if candidate.rpartition(".")[2] == key:
             return candidate  # the right key in the wrong section
     by_text = {_comparable(candidate): candidate for candidate in ordered}
+    from ottla.core.closest import closest  # only for errors
+
     close = closest(_comparable(name), by_text)
     return None if close is None else by_text[close]
 

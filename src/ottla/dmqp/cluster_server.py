@@ -225,7 +225,8 @@ class ClusterDmqpServer(DmqpServer):
         await self._claim(name)
         fence = PushFence(self._broker, self._cluster, self._shards, name, lambda: self._serve_again(name))
         await self._open(ServedTopic(exposure, self._config, fence), takes_other_ports=True)
-        self._serving_keys[name] = serving_key
+        # Set once the addresses are published: until then, it is tried again.
+        self._serving_keys[name] = None
         served = self._topics[name]
         endpoints = [f"{self._host}:{port}" for port in served.ports]
         before = shared.endpoints
@@ -234,6 +235,7 @@ class ClusterDmqpServer(DmqpServer):
             shared, node=self._cluster.node_id, endpoints=endpoints, http=self._http, is_tls=served.is_tls
         )
         await self._put(name, mine)
+        self._serving_keys[name] = serving_key
         _logger.info("serving topic %s over DMQP at %s", name, ", ".join(endpoints))
 
     def _serve_again(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The offsets that a table contains, as its snapshots say. Rules only.
+"""The offsets that a table contains, as its snapshots say. Pure rules.
 
 The writer puts them into the summary of each snapshot and, in the same commit, into the properties. Snapshots of
 others (a compaction) lack them, and the snapshots that have them may have expired: then the table's properties say it,

@@ -51,6 +51,7 @@ class DeclaredTables:
         format_ = next(each for each in FORMATS if each == given.get("values", "raw"))
         return TopicSettings(
             topic=topic,
+            mode="upsert" if given.get("mode") == "upsert" else "append",
             namespace=self.namespace,
             values=ValueSettings(
                 format=format_,

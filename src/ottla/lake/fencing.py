@@ -1,4 +1,4 @@
-"""What a writer does after a commit that was refused or whose outcome is unknown. Rules only."""
+"""What a writer does after a commit that was refused or whose outcome is unknown. Pure rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of tables, and of the properties in which a table and its snapshots say what they contain. Rules only."""
+"""Names of tables, and of the properties in which a table and its snapshots say what they contain. Pure rules."""
 
 from __future__ import annotations
 

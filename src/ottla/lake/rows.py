@@ -30,6 +30,8 @@ DEAD_LETTER_SCHEMA: Final = pa.schema([*_SYSTEM, pa.field(VALUE, pa.binary()), p
 
 class Decoded(NamedTuple):
     rows: pa.RecordBatch
+    is_tombstone: pa.Array
+    """For each row whether its record has no value."""
     dead: pa.RecordBatch | None
 
 
@@ -37,19 +39,26 @@ def table_schema(columns: Struct) -> pa.Schema:
     return pa.schema([*_SYSTEM, *arrow_schema(columns)])
 
 
-def decoded(records: pa.RecordBatch, decoder: ValueDecoder, known_dead: Collection[tuple[int, int]]) -> Decoded:
+def decoded(
+    records: pa.RecordBatch, decoder: ValueDecoder, known_dead: Collection[tuple[int, int]], *, needs_key: bool = False
+) -> Decoded:
     """`known_dead` are partitions and offsets that the table of dead letters has already."""
     columns, errors = decoder.decode(records)
+    if needs_key:
+        no_key = pa.scalar("the record has no key", pa.string())
+        errors = pc.coalesce(errors, pc.if_else(pc.is_null(records.column("key")), no_key, None))
+    is_tombstone = pc.is_null(records.column("value"))
     system = _system_columns(records)
     schema = table_schema(decoder.columns)
     rows = pa.RecordBatch.from_arrays([*system, *columns], schema=schema)
     if errors.null_count == len(errors) and not known_dead:
-        return Decoded(rows, None)
+        return Decoded(rows, is_tombstone, None)
     is_known = _is_known(records, known_dead)
     is_dead = pc.is_valid(errors)
     dead = pa.RecordBatch.from_arrays([*system, records.column("value"), errors], schema=DEAD_LETTER_SCHEMA)
     new_dead = dead.filter(pc.and_(is_dead, pc.invert(is_known)))
-    return Decoded(rows.filter(pc.invert(pc.or_(is_dead, is_known))), new_dead if new_dead.num_rows else None)
+    is_kept = pc.invert(pc.or_(is_dead, is_known))
+    return Decoded(rows.filter(is_kept), is_tombstone.filter(is_kept), new_dead if new_dead.num_rows else None)
 
 
 def _system_columns(records: pa.RecordBatch) -> list[pa.Array]:

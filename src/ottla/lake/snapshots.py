@@ -43,10 +43,10 @@ class Expired:
             _log.warning("%s: could not remove files of expired snapshots: %s", ".".join(table.name()), failed)
 
 
-def expire(table: Table, change: Transaction, keep: int) -> Expired:
+def expire(table: Table, change: Transaction, keep: int, slack: int = _SLACK) -> Expired:
     """Let a transaction forget the oldest snapshots, if there are too many."""
     about = table.metadata
-    old = forget_oldest(table, change, keep) if len(about.snapshots) >= keep + _SLACK else []
+    old = forget_oldest(table, change, keep) if len(about.snapshots) >= keep + slack else []
     ids = {each.snapshot_id for each in old}
     replacing = [
         each
@@ -69,6 +69,12 @@ def forget_oldest(table: Table, change: Transaction, keep: int) -> list[Snapshot
     return old
 
 
+def _has_older(table: Table, expired: Expired) -> bool:
+    """Whether a tag or branch keeps a snapshot that may have the data files of expired ones."""
+    newest = max(each.sequence_number or 0 for each in expired.snapshots)
+    return any((each.sequence_number or 0) < newest for each in table.metadata.snapshots)
+
+
 def _unused_files(table: Table, expired: Expired) -> set[str]:
     """Manifest lists, manifests and data files that no snapshot of the table has any more."""
     from pyiceberg.manifest import ManifestEntryStatus
@@ -77,7 +83,7 @@ def _unused_files(table: Table, expired: Expired) -> set[str]:
     for snapshot in table.metadata.snapshots:
         kept |= {each.manifest_path for each in snapshot.manifests(table.io)}
     unused: set[str] = set()
-    for snapshot in expired.replacing:
+    for snapshot in expired.replacing if not _has_older(table, expired) else ():
         for manifest in snapshot.manifests(table.io):
             if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.deleted_files_count:
                 entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)

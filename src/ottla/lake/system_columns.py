@@ -1,4 +1,4 @@
-"""Columns that every table has before those of the values. Rules only."""
+"""Columns that every table has before those of the values. Pure rules."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 import time
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
-from pyiceberg.table.update import AssertTableUUID
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 
 from ottla.columns.arrow_types import arrow_schema
 from ottla.lake.covered import Covered, covered
 from ottla.lake.errors import CatalogUnavailable, Fenced, LakeError, TableChanged
 from ottla.lake.fencing import Verdict, judge, judge_claim
-from ottla.lake.names import CONTENT, TOPIC, VALUES
+from ottla.lake.names import CONTENT, KEY, RECORDS, TOPIC, VALUES
 from ottla.lake.snapshots import UPKEEP, expire
 
 if TYPE_CHECKING:
@@ -47,11 +48,14 @@ class TableDefinition:
     topic: str
     content: str
     """See `names.CONTENT`."""
-    schema: pa.Schema
+    schema: pa.Schema | None
+    """Of a new table."""
     values: str = ""
     """See `names.VALUES`; empty for dead letters."""
     partition_by: tuple[PartitionField, ...] = ()
     keep_snapshots: int = 100
+    key: tuple[str, ...] = ()
+    """The columns of the key, if the table has one row for each; see `names.KEY`."""
 
 
 class TopicTable:
@@ -60,6 +64,8 @@ class TopicTable:
         self._definition = definition
         self._table: Table = None
         self._written = 0
+        self._observer = ""
+        """Names the files of a process that is not the writer."""
         self.covered = Covered()
         """By the last commit of this writer, or at its claim."""
 
@@ -98,6 +104,34 @@ class TopicTable:
         self.covered = replace(now, epoch=self.covered.epoch, writer=self.covered.writer)
         return self.covered
 
+    def observe(self) -> None:
+        """Open the table beside its writer, without taking over."""
+        self._table = self._reach(lambda: self._catalog.load_table(tuple(self.name)))
+        self.covered = covered(self._table)
+        self._observer = f"m{secrets.token_hex(8)}"
+
+    def replace_files(self, removed: Sequence[DataFile], added: Sequence[DataFile]) -> bool:
+        """Replace files by others with the same rows; False if another program committed first."""
+        if self._try_commit(self.covered, added, removed):
+            return True
+        self._reloaded()
+        return False
+
+    def expire(self) -> None:
+        """Forget the oldest snapshots now, without a new one."""
+        change = self._table.transaction()
+        expired = expire(self._table, change, self._definition.keep_snapshots, slack=1)
+        if not expired.snapshots:
+            return
+        head = AssertRefSnapshotId(ref="main", **{"snapshot-id": self._table.metadata.current_snapshot_id})
+        try:
+            self._table._do_commit(updates=change._updates, requirements=(*change._requirements, head))  # noqa: SLF001
+        except CommitFailedException as refused:
+            _log.info("%s: expiry refused: %s", self.name, refused)
+            self._reloaded()
+            return
+        expired.remove_files(self._table)
+
     def arrow_schema(self) -> pa.Schema:
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
@@ -120,17 +154,22 @@ class TopicTable:
         from ottla.lake.data_files import write_files
 
         self._written += 1
-        return self._reach(lambda: write_files(self._table, rows, f"{self.covered.epoch:06d}-{self._written:08d}"))
+        # Unique, so that no file is overwritten: an epoch has one writer.
+        writer = self._observer or f"{self.covered.epoch:06d}"
+        return self._reach(lambda: write_files(self._table, rows, f"{writer}-{self._written:08d}"))
 
-    def commit(self, files: Sequence[DataFile], partitions: dict[int, int]) -> None:
-        """Append these files, which have all records up to these offsets."""
+    def commit(self, files: Sequence[DataFile], partitions: dict[int, int], removed: Sequence[DataFile] = ()) -> None:
+        """Append these files, which have all records up to these offsets, or replace others by them."""
         before = self.covered
         wanted = replace(before, partitions={**before.partitions, **partitions})
         for _ in range(_ATTEMPTS):
-            if self._try_commit(wanted, files):
+            if self._try_commit(wanted, files, removed):
                 break
             now = self._reloaded()
             verdict = judge(now, before, wanted)
+            if verdict is Verdict.REPEAT and removed:
+                # The other program may have replaced the same files: find them again.
+                raise TableChanged(f"{self.name} was changed by another program")
             if verdict is Verdict.LANDED:
                 break
             if verdict is Verdict.FENCED:
@@ -141,18 +180,21 @@ class TopicTable:
             raise CatalogUnavailable(f"{self.name}: other programs committed {_ATTEMPTS} times before this commit")
         self.covered = wanted
 
-    def _try_commit(self, wanted: Covered, files: Sequence[DataFile]) -> bool:
+    def _try_commit(self, wanted: Covered, files: Sequence[DataFile], removed: Sequence[DataFile] = ()) -> bool:
         """Whether it is known to have landed. If not, nothing is known before the table is loaded again."""
         table = self._table
         change = table.transaction()
         sequence = table.metadata.last_sequence_number + 1
         wanted = replace(wanted, sequence=sequence, first_sequence=wanted.first_sequence or sequence)
         properties = wanted.as_properties()
-        append = change.update_snapshot(snapshot_properties=properties).merge_append()
+        update = change.update_snapshot(snapshot_properties=properties)
+        snapshot = update.overwrite() if removed else update.merge_append()
         for file in files:
-            append.append_data_file(file)
+            snapshot.append_data_file(file)
+        for file in removed:
+            snapshot.delete_data_file(file)
         try:
-            append.commit()
+            snapshot.commit()
             change.set_properties({**properties, **self._about()})
             expired = expire(table, change, self._definition.keep_snapshots)
             # Not by the transaction's own commit: that repeats a refused append on the new head.
@@ -160,7 +202,7 @@ class TopicTable:
             table._do_commit(updates=change._updates, requirements=requirements)  # noqa: SLF001
         except CommitFailedException as refused:
             _log.info("%s: commit refused: %s", self.name, refused)
-            append._clean_all_uncommitted()  # noqa: SLF001 - as pyiceberg does it
+            snapshot._clean_all_uncommitted()  # noqa: SLF001 - as pyiceberg does it
             return False
         except Exception as unknown:  # noqa: BLE001 - each catalog and file system has other error classes
             _log.warning("%s: outcome of a commit unknown: %s: %s", self.name, type(unknown).__name__, unknown)
@@ -214,13 +256,21 @@ class TopicTable:
         return self._catalog.load_table(name)
 
     def _about(self) -> dict[str, str]:
-        about = {TOPIC: self._definition.topic, CONTENT: self._definition.content}
-        return about | ({VALUES: self._definition.values} if self._definition.values else {})
+        wanted = self._definition
+        about = {TOPIC: wanted.topic, CONTENT: wanted.content, VALUES: wanted.values}
+        about[KEY] = json.dumps(wanted.key) if wanted.key else ""
+        return {name: value for name, value in about.items() if value}
 
     def _check_topic(self) -> None:
         found = self._table.properties.get(TOPIC, self._definition.topic)
         if found != self._definition.topic:
             raise LakeError(f"table {self.name} belongs to topic {found}, not {self._definition.topic}")
+        if self._definition.content == RECORDS and (KEY in self._table.properties) != bool(self._definition.key):
+            has, wanted = ("upsert", "append") if KEY in self._table.properties else ("append", "upsert")
+            raise LakeError(
+                f"table {self.name} was created in mode {has}, not {wanted}; drop or rename it, or write to another "
+                "namespace (--namespace)"
+            )
 
     def _fenced(self, now: Covered) -> Fenced:
         return Fenced(

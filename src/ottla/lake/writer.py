@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow as pa
 
 from ottla.columns.arrow_types import with_schema
 from ottla.decoding.decoder import NewSchema
+from ottla.lake.compacting import compact
 from ottla.lake.evolving import evolve
 from ottla.lake.names import DEAD_LETTERS, RECORDS, dead_letters_of, table_of
 from ottla.lake.rows import DEAD_LETTER_SCHEMA, decoded, table_schema
 from ottla.lake.source import TopicSource
 from ottla.lake.system_columns import OFFSET, PARTITION
 from ottla.lake.topic_table import TableDefinition, TopicTable
+from ottla.lake.upserting import DELETED, KEY_COLUMNS, latest, rewrite
 from ottla.lake.values import ValueSettings, decoder_for
 
 if TYPE_CHECKING:
@@ -31,8 +33,13 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 _ROUND_BYTES: Final = 256 << 20
 """Fetched before a commit."""
+_UPSERT_ROUND_BYTES: Final = 64 << 20
+"""The same for upserts, whose changes are in memory until then."""
 _FILE_BYTES: Final = 128 << 20
 """Decoded before a file is written."""
+_COMPACT_EVERY: Final = 20
+"""Commits of a table, before its small files are merged."""
+Mode = Literal["append", "upsert"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +47,8 @@ class TopicSettings:
     topic: str
     namespace: str
     values: ValueSettings = field(default_factory=ValueSettings)
+    mode: Mode = "append"
+    """A row for each record, or for each key."""
     partition_by: tuple[PartitionField, ...] = ()
     allows_gaps: bool = False
     keep_snapshots: int = 100
@@ -62,6 +71,8 @@ class _Pending:
     """Rows and files before their commit."""
 
     rows: list[pa.RecordBatch] = field(default_factory=list)
+    tombstones: list[pa.Array] = field(default_factory=list)
+    """For each of the batches, which rows are tombstones; for upserts."""
     bytes: int = 0
     files: list[DataFile] = field(default_factory=list)
     row_count: int = 0
@@ -84,8 +95,10 @@ class TopicWriter:
                 values=settings.values.text(),
                 partition_by=settings.partition_by,
                 keep_snapshots=settings.keep_snapshots,
+                key=KEY_COLUMNS if settings.mode == "upsert" else (),
             ),
         )
+        self._is_upsert = settings.mode == "upsert"
         self._dead_letters = TopicTable(
             catalog,
             TableDefinition(
@@ -98,6 +111,7 @@ class TopicWriter:
         )
         self._known_dead: set[tuple[int, int]] = set()
         self._is_claimed = self._is_reading = False
+        self._commits = 0
 
     @property
     def covered(self) -> Covered:
@@ -121,7 +135,7 @@ class TopicWriter:
         # The records first: their previous writer can add dead letters until it is fenced there, too.
         covered = self._table.resume() if self._is_claimed else self._table.claim(self._source.topic_id())
         evolve(self._table, self._decoder.columns)
-        if self._decoder.has_errors:
+        if self._decoder.has_errors or self._is_upsert:
             dead = self._dead_letters.resume() if self._is_claimed else self._dead_letters.claim(covered.topic_id)
             self._known_dead = _dead_since(self._dead_letters.table, dead, covered)
         self._is_claimed = True
@@ -130,45 +144,64 @@ class TopicWriter:
 
     def _append(self) -> Done:
         pending = _Pending()
-        for batch in self._source.batches(_ROUND_BYTES):
+        for batch in self._source.batches(_UPSERT_ROUND_BYTES if self._is_upsert else _ROUND_BYTES):
             self._take(self._decoded(batch), pending)
-        if pending.rows:
+        if pending.rows and not self._is_upsert:
             self._write(pending)
         positions = self._source.positions
         dead_count = sum(each.num_rows for each in pending.dead)
         if dead_count:
             files = self._dead_letters.write(pa.Table.from_batches(pending.dead, DEAD_LETTER_SCHEMA))
             self._dead_letters.commit(files, positions)
-        if pending.files or dead_count:
+        if pending.rows:
+            rewritten = rewrite(self._table, self._changes(pending))
+            self._table.commit(rewritten.added, positions, rewritten.removed)
+        elif pending.files or dead_count:
             self._table.commit(pending.files, positions)
+        if pending.row_count or dead_count:
             self._known_dead = {each for each in self._known_dead if each[1] >= positions.get(each[0], 0)}
+            self._compact()
         lag = sum(max(0, end - positions[each]) for each, end in self._source.targets.items())
         return Done(pending.row_count, dead_count, lag)
 
+    def _compact(self) -> None:
+        self._commits += 1
+        if self._commits % _COMPACT_EVERY == 0:
+            compact(self._table)
+            if self._decoder.has_errors or self._is_upsert:
+                compact(self._dead_letters)
+
     def _decoded(self, batch: pa.RecordBatch) -> Decoded:
         try:
-            return decoded(batch, self._decoder, self._known_dead)
+            return decoded(batch, self._decoder, self._known_dead, needs_key=self._is_upsert)
         except NewSchema as new:
             _log.info("%s: %s", self._settings.topic, new)
         self._decoder = decoder_for(self._settings.values, self._settings.topic)
         evolve(self._table, self._decoder.columns)
-        return decoded(batch, self._decoder, self._known_dead)
+        return decoded(batch, self._decoder, self._known_dead, needs_key=self._is_upsert)
 
     def _take(self, found: Decoded, pending: _Pending) -> None:
         if found.dead is not None:
             pending.dead.append(found.dead)
         if found.rows.num_rows:
             pending.rows.append(found.rows)
+            pending.tombstones.append(found.is_tombstone)
             pending.row_count += found.rows.num_rows
             pending.bytes += found.rows.nbytes
-        if pending.bytes >= _FILE_BYTES:
+        if pending.bytes >= _FILE_BYTES and not self._is_upsert:
             self._write(pending)
 
     def _write(self, pending: _Pending) -> None:
         schema = self._table.arrow_schema()
         rows = pa.Table.from_batches([with_schema(each, schema) for each in pending.rows], schema)
         pending.files += self._table.write(rows)
-        pending.rows, pending.bytes = [], 0
+        pending.rows, pending.tombstones, pending.bytes = [], [], 0
+
+    def _changes(self, pending: _Pending) -> pa.Table:
+        """The last record of each key, with the column DELETED."""
+        schema = self._table.arrow_schema()
+        rows = pa.Table.from_batches([with_schema(each, schema) for each in pending.rows], schema)
+        return latest(rows.append_column(DELETED, pa.chunked_array(pending.tombstones)))
 
 
 def _dead_since(table: Table, dead: Covered, covered: Covered) -> set[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The `kafka.*` options of Spark's Kafka connector as options of our client. Rules only."""
+"""The `kafka.*` options of Spark's Kafka connector as options of our client. Pure rules."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class CatalogKeeper:
     """`with CatalogKeeper(folder) as keeper:`; each node gets a link, which carries its session."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         self._folder = folder
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="ottla-catalog-keeper", daemon=True)
@@ -41,9 +41,13 @@ class CatalogKeeper:
 
     def link(self) -> CatalogLink:
         ours, theirs = socket.socketpair()
-        ours.settimeout(0)
-        self._loop.call_soon_threadsafe(self._serve, ours)
+        self.serve(ours)
         return CatalogLink(theirs, _ANSWER_WITHIN_S)
+
+    def serve(self, connection: socket.socket) -> None:
+        """Serve the connection of a node."""
+        connection.settimeout(0)
+        self._loop.call_soon_threadsafe(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
         serving = self._loop.create_task(self._keeper.serve(connection))

@@ -77,6 +77,7 @@ BREAKS_ITS_RULE = {
     "ottla.schema.validation.dead.letter.topic": ("a b", ".", "x" * 250),
     "ottla.table.columns": ("id", "id nosuchtype", "id int, ID int"),
     "ottla.table.commit.interval.ms": ("99", "-1"),
+    "ottla.table.mode": ("", "merge"),
     "ottla.table.partition.by": ("days(at)", "bucket(id)", "day(at"),
     "ottla.table.values": ("", "avro", "JSON"),
     "remote.storage.enable": ("true",),

@@ -76,5 +76,5 @@ def test_the_guard_needs_a_column_of_the_record() -> None:
     ):
         with pytest.raises(ConfigError, match="max_event_time_ahead: needs event_time with a column of the record"):
             parse_pipeline(wrong, Path("shop.toml"), {})
-    with pytest.raises(ConfigError, match="'soon' is not a duration"):
+    with pytest.raises(ConfigError, match="'soon' is not a valid duration"):
         parse_pipeline(text.replace("1 hour", "soon"), Path("shop.toml"), {})

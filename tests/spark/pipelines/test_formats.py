@@ -78,7 +78,7 @@ def test_csv_is_split_into_columns_and_a_schema_once_inferred_is_kept(
     rows = sorted((row.c0, row.c1, row.c2) for row in pipelines.rows())
     assert rows == [(1, "Prag", 2.5), (2, "Wien", 3.0), (4, "Brno", 1.5)]
     reasons = [dict(record.headers)["ottla.error"].decode() for record in read(f"{topic}.dead")]
-    assert sorted(reasons) == ['c0: "x" is not a valid bigint', "has 2 columns, and the schema 3"]
+    assert sorted(reasons) == ['c0: "x" is not a valid bigint', "has 2 columns, but the schema has 3"]
     pinned = json.loads((pipelines.folder / "pipeline.state" / "schemas.json").read_text())
     assert pinned == {"orders": "c0 bigint, c1 string, c2 double"}
 

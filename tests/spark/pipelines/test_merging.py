@@ -262,7 +262,7 @@ def test_tombstones_and_a_condition_delete_rows_and_a_repeated_micro_batch_chang
     for change, said in (
         ({"columns": "id, city"}, "the steps drop the column _deleted that says so"),
         ({"key": ""}, "may be deletes .column _deleted., and the sink has no key"),
-        ({"key": 'key = "city"'}, "the key was id, and is city now"),
+        ({"key": 'key = "city"'}, "the key changed from id to city"),
         ({"key": 'key = "idd"'}, "key: there is no column idd; did you mean id"),
         ({"more": 'delete_when = "citty IS NULL"'}, "delete_when: .*citty"),
         ({"more": 'delete_when = "city"'}, "delete_when: 'city' is a string, and must be boolean"),

@@ -94,7 +94,7 @@ def test_a_running_pipeline_joins_new_records_with_the_new_rows_of_a_table(
         send(topic, [{"id": 1, "city": "Prag"}, {"id": 2, "city": "Wien"}])
         wait_until(lambda: len(countries()) == 2 or not thread.is_alive())
         cities.write_text("city,country\nPrag,CZ\nWien,AT\n")
-        wait_until(lambda: "cities changed; starting the queries again" in said or not thread.is_alive())
+        wait_until(lambda: "cities changed; restarting the queries" in said or not thread.is_alive())
         send(topic, [{"id": 3, "city": "Wien"}])
         wait_until(lambda: len(countries()) == 3 or not thread.is_alive())
         # A table that cannot be read leaves the rows there were.
@@ -113,7 +113,7 @@ def test_contradictory_keys_of_tables_are_refused(tmp_path: Path) -> None:
     text = FILE.format(topic="orders")
     for change, said in (
         (('format = "csv"', 'format = "jdbc"'), "needs url"),
-        (('refresh = "1s"', 'refresh = "often"'), "refresh: 'often' is not a duration"),
+        (('refresh = "1s"', 'refresh = "often"'), "refresh: 'often' is not a valid duration"),
         (('refresh = "1s"', 'query = "SELECT 1"'), 'query: is for format = "jdbc"; this one is csv'),
         (('path = "cities.csv"', 'url = "jdbc:x:y"\ntable = "t"'), "needs path"),
     ):

@@ -101,7 +101,7 @@ def test_the_field_that_spark_could_not_parse_is_named() -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (b"1", "has 1 columns, and the schema 3"),
+        (b"1", "has 1 columns, but the schema has 3"),
         (b"x,1,true", 'id: "x" is not a valid bigint'),
         (b"1,x,true", 'price: "x" is not a valid double'),
         (b"1,1,maybe", 'paid: "maybe" is not a valid boolean'),
@@ -136,7 +136,7 @@ def test_an_avro_schema_becomes_columns() -> None:
         avro_ddl(json.dumps(wrong))
     with pytest.raises(ConfigError, match="must be a record"):
         avro_ddl('"string"')
-    with pytest.raises(ConfigError, match="the Avro schema is not whole: 'type' is missing"):
+    with pytest.raises(ConfigError, match="the Avro schema is incomplete: 'type' is missing"):
         avro_ddl('{"type": "record", "name": "O", "fields": [{"name": "a"}]}')
 
 

@@ -40,13 +40,13 @@ REFUSED = {
     "another window": (
         "window(at, '1 minute')",
         "window(at, '2 minutes')",
-        "state of Aggregate was made by other keys",
+        "state of Aggregate was made with other keys",
     ),
-    "another function": ("sum(price)", "avg(price)", "state of Aggregate was made by other keys or functions"),
+    "another function": ("sum(price)", "avg(price)", "state of Aggregate was made with other keys or functions"),
     "other keys of rows": (
         'keys = "id"',
         'keys = "city"',
-        "state of DeduplicateWithinWatermark was made by other keys",
+        "state of DeduplicateWithinWatermark was made with other keys",
     ),
     "another place": ('path = "table"', 'path = "other"', "the place changed from table to other"),
     "another kind": (
@@ -54,7 +54,7 @@ REFUSED = {
         'kind = "delta"\npath = "table"',
         "kind of sink changed from parquet",
     ),
-    "no state any more": ('from = "shown"', 'from = "orders"', "steps that remember were taken away"),
+    "no state any more": ('from = "shown"', 'from = "orders"', "stateful steps were removed"),
     "more sources": ("[step.totals]", '[source.more]\ntopics = "{topic}"\nschema = "a int"\n[step.totals]', "sources"),
 }
 ALLOWED = {
@@ -75,12 +75,15 @@ FINGERPRINT: dict[str, Any] = {
     "stateful": ["Join Inner, (id = order_id)"],
 }
 REFUSED_BY_RULE: dict[str, tuple[dict[str, Any], str]] = {
-    "another join": ({"stateful": ["Join Inner, (id = customer_id)"]}, "state of Join was made by other keys"),
-    "new state": ({"stateful": ["Join Inner, (id = order_id)", "Aggregate [city]"]}, "what remembers was Join, and is"),
+    "another join": ({"stateful": ["Join Inner, (id = customer_id)"]}, "state of Join was made with other keys"),
+    "new state": (
+        {"stateful": ["Join Inner, (id = order_id)", "Aggregate [city]"]},
+        "the stateful steps changed from Join to",
+    ),
     "fewer sources": ({"sources": ["orders"]}, "made with the sources orders, payments in this order"),
     "sources in another order": ({"sources": ["payments", "orders"]}, "Spark keeps their offsets by position"),
     "another partitioning": ({"partition_by": ["city"]}, "the partitioning changed from none to city"),
-    "another key": ({"key": ["id"]}, "the key was none, and is id now"),
+    "another key": ({"key": ["id"]}, "the key changed from none to id"),
 }
 
 
@@ -104,7 +107,7 @@ def test_state_that_a_run_does_not_see_is_neither_compared_nor_forgotten() -> No
 
 
 def test_the_first_state_of_a_query_that_had_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="steps that remember were added"):
+    with pytest.raises(ConfigError, match="stateful steps were added"):
         refuse_mismatch("out", {**FINGERPRINT, "mode": "", "stateful": []}, FINGERPRINT)
 
 
@@ -138,5 +141,5 @@ def test_incompatible_state_is_refused_and_compatible_state_continues(
     changed = changed.replace("SELECT minute, total", "SELECT minute, total, city")
     pipelines.run(changed.replace("price double", "price double, note string").format(topic=topic))
     assert [(row.total, row.city) for row in pipelines.rows()] == [(1.5, "Prag")]
-    with pytest.raises(ConfigError, match="state of Aggregate was made by other keys"):
+    with pytest.raises(ConfigError, match="state of Aggregate was made with other keys"):
         pipelines.run(FILE.replace("sum(price)", "max(price)").format(topic=topic))

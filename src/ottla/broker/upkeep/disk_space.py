@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _CHECK_S: Final = 1.0
 _MARGIN_BYTES: Final = 1 << 20
 _MARGIN_DIVISOR: Final = 100
+_PROBE: Final = ".space"
+_PROBE_BYTES: Final = 64 << 10
 
 
 class Space(NamedTuple):
@@ -30,15 +33,33 @@ def space_of(folder: Path) -> Space:
     return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
 
+def can_write(folder: Path) -> bool:
+    """Whether a file of a little more than a small batch can be written there."""
+    path = folder / _PROBE
+    try:
+        path.write_bytes(bytes(_PROBE_BYTES))
+    except OSError:
+        return False
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    return True
+
+
 class DiskSpace:
     """Enters the full state when an append fails, and leaves it once there is more free space than at that moment.
 
-    More than at that moment, not more than zero: of a user's quota, the file system's free space says nothing.
+    More than at that moment, not more than zero: the rest may be reserved. The free space of a file system does not
+    show a user's quota, so after EDQUOT a file is written to find out.
     """
 
-    def __init__(self, folder: Path, space: Callable[[Path], Space] = space_of) -> None:
+    def __init__(
+        self, folder: Path, space: Callable[[Path], Space] = space_of, can_write: Callable[[Path], bool] = can_write
+    ) -> None:
         self._folder = folder
         self._space = space
+        self._can_write = can_write
+        self._is_quota = False
         self._timer: asyncio.TimerHandle | None = None
         self._enough_bytes = 0
         self.is_full = False
@@ -48,6 +69,7 @@ class DiskSpace:
         if error.errno not in _FULL or self.is_full:
             return
         self.is_full = True
+        self._is_quota = error.errno == errno.EDQUOT
         free_bytes, total_bytes = self._space(self._folder)
         self._enough_bytes = free_bytes + min(_MARGIN_BYTES, total_bytes // _MARGIN_DIVISOR)
         _logger.warning(
@@ -62,7 +84,8 @@ class DiskSpace:
             free_bytes = self._space(self._folder).free_bytes
         except OSError:
             free_bytes = 0
-        if free_bytes < self._enough_bytes:
+        has_space = self._can_write(self._folder) if self._is_quota else free_bytes >= self._enough_bytes
+        if not has_space:
             self._timer = asyncio.get_running_loop().call_later(_CHECK_S, self.check)
             return
         self._timer = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ottla.cli.clusters.local_catalog import catalog_in
 from ottla.cli.server.stopping import StopSignal
 from ottla.core.config_sources import DEFAULT_HTTP_PORT
 from ottla.core.errors import OttlaError
@@ -20,7 +21,7 @@ from ottla.core.errors import OttlaError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ottla.cluster.server import ZooKeeperServer
+    from ottla.cli.clusters.local_catalog import LocalCatalog
 
 _ENOUGH: Final = 3
 _START_S: Final = 60.0
@@ -84,14 +85,18 @@ class LocalNode:
 
 
 class LocalCluster:
-    """A real ZooKeeper and some brokers, in one folder."""
+    """A catalog and some brokers, in one folder."""
 
-    def __init__(self, folder: Path, nodes: int, port: int, http_port: int, more: Sequence[str] = ()) -> None:
-        from ottla.cluster.server import ZooKeeperServer, free_port
+    def __init__(
+        self, folder: Path, catalog: LocalCatalog, nodes: int, ports: tuple[int, int], more: Sequence[str] = ()
+    ) -> None:
+        """`ports`: the first one for Kafka, 0 for free ones, and the first one for HTTP."""
+        from ottla.cluster.server import free_port
 
-        self.zookeeper: ZooKeeperServer = ZooKeeperServer(folder.absolute() / "zookeeper", free_port())
+        self.catalog = catalog
+        port, http_port = ports
         factor = min(nodes, _ENOUGH)
-        common = ["--zookeeper", self.zookeeper.address]
+        common = catalog.arguments
         for setting in (
             f"cluster.default_replication_factor={factor}",
             f"cluster.internal_replication_factor={factor}",
@@ -113,7 +118,7 @@ class LocalCluster:
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     def start(self) -> None:
-        self.zookeeper.start()
+        self.catalog.start()
         for node in self.nodes:
             node.start()
         for node in self.nodes:
@@ -125,7 +130,7 @@ class LocalCluster:
             node.stop()
         for node in self.nodes:
             node.wait()
-        self.zookeeper.stop()
+        self.catalog.stop()
 
 
 @click.command(
@@ -134,6 +139,7 @@ Examples:
   ottla cluster local
   ottla cluster local --nodes 5 --port 19092 --http-port 18080
   ottla cluster local --data-dir /tmp/cluster --set log.flush=ack
+  ottla cluster local --zookeeper                 (with a real ZooKeeper, which needs Java)
 """,
 )
 @click.option("--nodes", type=click.IntRange(1, 20), default=3, show_default=True, help="Number of brokers.")
@@ -148,11 +154,13 @@ Examples:
 @click.option(
     "--http-port", type=int, default=DEFAULT_HTTP_PORT, show_default=True, help="First HTTP port; -1 disables HTTP."
 )
+@click.option("--zookeeper", is_flag=True, help="Run a ZooKeeper instead of the built-in catalog.")
 @click.option("--set", "assignments", metavar="SECTION.KEY=VALUE", multiple=True, help="Set a value for every broker.")
-def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tuple[str, ...]) -> None:
-    """Run a ZooKeeper and several brokers on this machine, for development."""
+def local(nodes: int, data_dir: Path, assignments: tuple[str, ...], *, zookeeper: bool, **ports: int) -> None:
+    """Run a cluster of several brokers on this machine, for development."""
     more = [word for assignment in assignments for word in ("--set", assignment)]
-    cluster = LocalCluster(data_dir, nodes, port, http_port, more)
+    catalog = catalog_in(data_dir, uses_zookeeper=zookeeper)
+    cluster = LocalCluster(data_dir, catalog, nodes, (ports["port"], ports["http_port"]), more)
     ended = StopSignal()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
@@ -161,7 +169,7 @@ def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tu
         click.echo(f"a cluster of {nodes} is ready: Kafka on {cluster.bootstrap_servers}")
         for node in cluster.nodes:
             click.echo(node.about())
-        click.echo(f"ZooKeeper on {cluster.zookeeper.address}, data and logs in {data_dir.resolve()}")
+        click.echo(f"{catalog.about}, data and logs in {data_dir.resolve()}")
         _watch(cluster, ended)
     finally:
         cluster.stop()

@@ -32,6 +32,7 @@ Examples:
   ottla lake run orders                                               (values as they are, until Ctrl-C)
   ottla lake run orders --values json --columns 'id bigint, amount double, at timestamp'
   ottla lake run orders --values registry --registry http://localhost:8082/schema-registry
+  ottla lake run customers --mode upsert --partition-by 'bucket(16, _key)'
   ottla lake run orders payments --partition-by 'day(_timestamp)' --commit-interval 30s
   ottla lake run orders --warehouse s3://bucket/lake --catalog type=rest --catalog uri=https://catalog
   ottla lake run                                                      (topics with the config ottla.table.enable)
@@ -40,11 +41,17 @@ Examples:
 _OF_TOPICS: Final = {
     "values": "ottla.table.values",
     "columns": "ottla.table.columns",
+    "mode": "ottla.table.mode",
     "subject": "ottla.table.subject",
     "partition_by": "ottla.table.partition.by",
     "interval_s": "ottla.table.commit.interval.ms",
     "allow_gaps": "ottla.table.allow.gaps",
 }
+MAINTAIN_EXAMPLES = """\b
+Examples:
+  ottla lake maintain
+  ottla lake maintain orders --dir data/lake --keep-snapshots 10 --orphans-older-than 1d
+"""
 STATUS_EXAMPLES = """\b
 Examples:
   ottla lake status
@@ -94,6 +101,13 @@ def _with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     default="raw",
     show_default=True,
     help="Keep values as bytes, decode JSON by --columns, or decode by the ids of a schema registry.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(("append", "upsert")),
+    default="append",
+    show_default=True,
+    help="A row for each record, or for each key: a tombstone deletes it.",
 )
 @click.option("--columns", default="", metavar="DDL", help='Columns of JSON values: "id bigint, tags array<string>".')
 @click.option("--registry", default="", metavar="URL", help="The schema registry of --values registry.")
@@ -228,11 +242,41 @@ def _topic(name: str, options: dict[str, Any]) -> TopicSettings:
         topic=name,
         namespace=options["namespace"],
         values=values,
+        mode=options["mode"],
         partition_by=parse_partitioning(options["partition_by"]),
         allows_gaps=options["allow_gaps"],
         keep_snapshots=options["keep_snapshots"],
         interval_s=options["interval_s"],
     )
+
+
+@lake.command(epilog=MAINTAIN_EXAMPLES)
+@click.argument("topics", nargs=-1, metavar="[TOPIC…]")
+@click.option("--keep-snapshots", type=click.IntRange(min=2), default=100, show_default=True, help="Expire older ones.")
+@click.option(
+    "--orphans-older-than",
+    "orphans_older_than_s",
+    type=Duration(),
+    default="3d",
+    show_default=True,
+    help="Remove files of this age that no snapshot has.",
+)
+@_with_place
+def maintain(topics: tuple[str, ...], **options: Any) -> None:
+    """Merge small data files, expire snapshots and remove orphan files of the tables of TOPICs, or of all.
+
+    It needs no broker and may run beside the writer, which merges files and expires snapshots itself.
+    """
+    _check_packages()
+    from ottla.lake.maintaining import Upkeep, maintain
+
+    options["folder"] = options["folder"] or _existing()
+    upkeep = Upkeep(options["keep_snapshots"], options["orphans_older_than_s"])
+    for each in maintain(_lake(options), topics, upkeep):
+        click.echo(
+            f"{each.table}: merged {counted(each.merged, 'file')} into {each.into}, expired "
+            f"{counted(each.expired, 'snapshot')}, removed {counted(each.orphans, 'orphan file')}"
+        )
 
 
 @lake.command(epilog=STATUS_EXAMPLES)

@@ -87,6 +87,7 @@ Examples:
 @click.option("--http-port", type=int, help="HTTP port; 0 picks a free one, -1 disables HTTP [default: 8080].")
 @click.option("--advertised", metavar="HOST:PORT", help="Advertised address for clients and other nodes.")
 @click.option("--zookeeper", metavar="HOST:PORT,…", help="Join the cluster in this ZooKeeper.")
+@click.option("--catalog", metavar="SOCKET", hidden=True, help="Join the cluster of `ottla cluster local`.")
 @click.option("--node-id", type=int, help="Broker id in the cluster [default: 0].")
 @click.option("--rack", help="Rack of this node; replicas are spread over racks.")
 @click.option("--workers", type=int, help="Run this many broker processes behind one port to use more cores.")
@@ -149,7 +150,17 @@ def serve(  # noqa: PLR0913
                 (log_level, log_format),
             )
             announce = partial(say_ready, ready_file=ready_file, style=log_format)
-            run(serve_until_stopped(configs, announce, modes=modes))
+            run(serve_until_stopped(configs, announce, _inherited(options["catalog"]), modes))
+
+
+def _inherited(catalog: object) -> Inherited | None:
+    """The catalog of `ottla cluster local`, if this is a node of it."""
+    if catalog is None:
+        return None
+    from ottla.broker.inherited import Inherited
+    from ottla.cluster.builtin.link import connect_to
+
+    return Inherited(connect_to(str(catalog)), ())
 
 
 def _flags(options: Mapping[str, object]) -> dict[str, Flag]:

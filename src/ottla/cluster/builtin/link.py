@@ -48,6 +48,18 @@ if TYPE_CHECKING:
 
 _LOST: Final = "lost the connection to the supervisor"
 _NO_SESSION: Final = 0
+_PATIENCE_S: Final = 30.0
+
+
+def connect_to(path: str) -> CatalogLink:
+    """A connection to the catalog that is served at this socket file."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(path)
+    except OSError as refused:
+        connection.close()
+        raise ConfigError(f"{path}: {refused.strerror}; nodes end with their `ottla cluster local`") from None
+    return CatalogLink(connection, _PATIENCE_S)
 
 
 class CatalogLink:

@@ -1,4 +1,4 @@
-"""Avro values as columns, in Spark's workers: plain, in a schema registry's frame, or as a container file each."""
+"""Avro values as columns, in Spark's workers: plain, with the prefix of a schema registry, or each a container file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAGIC: Final = 0
 
 
 class AvroDecoder:
-    """A step for mapInArrow: adds `_parsed` and `_error` to the records it is given."""
+    """A step for mapInArrow: adds `_parsed` and `_error` to the records."""
 
     def __init__(self, schema: str, ddl: str, *, is_framed: bool) -> None:
         self._schema = schema
@@ -80,17 +80,17 @@ class AvroDecoder:
             return row  # type: ignore[no-any-return]
         if self._is_framed:
             if len(value) < _FRAME_BYTES or value[0] != _MAGIC:
-                raise ValueError("it does not begin with the frame of a schema registry")
+                raise ValueError("it does not begin with the id of a schema registry")
             value = value[_FRAME_BYTES:]
         rest = io.BytesIO(value)
         row = fastavro.schemaless_reader(rest, schema, None)
         if rest.tell() != len(value):
-            raise ValueError(f"{len(value) - rest.tell()} bytes are left over")
+            raise ValueError(f"{len(value) - rest.tell()} bytes remain after the value")
         return row  # type: ignore[no-any-return]
 
 
 def container_schema(value: bytes) -> str | None:
-    """The schema that a container file brings along."""
+    """The schema in a container file."""
     if not value.startswith(_CONTAINER):
         return None
     return json.dumps(imported_fastavro().reader(io.BytesIO(value)).writer_schema)

@@ -1,4 +1,4 @@
-"""An Avro schema as columns of Spark's. Rules only."""
+"""An Avro schema as columns of Spark. Pure rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def parse_avro(text: str) -> dict[str, Any]:
     try:
         schema = json.loads(text)
     except ValueError as wrong:
-        raise ConfigError(f"an Avro schema is written as JSON: {wrong}") from None
+        raise ConfigError(f"the Avro schema is not valid JSON: {wrong}") from None
     if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
         raise ConfigError('an Avro schema must be a record: {"type": "record", "name": "…", "fields": […]}')
     return schema
@@ -31,7 +31,7 @@ def avro_columns(text: str) -> dict[str, str]:
     try:
         return {each["name"]: _type(each["type"], named) for each in parse_avro(text)["fields"]}
     except (KeyError, TypeError) as wrong:
-        raise ConfigError(f"the Avro schema is not whole: {wrong} is missing or wrong") from None
+        raise ConfigError(f"the Avro schema is incomplete: {wrong} is missing or invalid") from None
 
 
 def avro_ddl(text: str) -> str:
@@ -43,14 +43,14 @@ def _type(schema: AvroSchema, named: dict[str, Any]) -> str:
         others = [each for each in schema if each != "null"]
         if len(others) != 1:
             raise ConfigError(
-                f"a union of {' and '.join(map(str, others))} has no column type; only null and one other"
+                f"a union of {' and '.join(map(str, others))} has no column type; only null and one other type"
             )
         return _type(others[0], named)
     if isinstance(schema, str):
         if schema in named:
             return _type(named[schema], named)
         if schema not in AVRO_SIMPLE:
-            raise ConfigError(f"there is no Avro type {schema}")
+            raise ConfigError(f"no such Avro type: {schema}")
         return AVRO_SIMPLE[schema]
     if "name" in schema:
         named[schema["name"]] = schema

@@ -28,16 +28,16 @@ class Backfill:
     from_ms: int
     to_ms: int
     sinks: Sequence[str] = ()
-    """All of them, if none is named."""
+    """All sinks if empty."""
     data_dir: str | None = None
-    """Read the files of this data folder instead of asking the broker for records."""
+    """Read the files of this data folder instead of fetching from the broker."""
 
 
 def run_backfill(spark: SparkSession, asked: Pipeline, wanted: Backfill, say: Callable[[str], None]) -> None:
     """A range that was backfilled into a table or database is not written again."""
     for name in wanted.sinks:
         if name not in asked.sinks:
-            raise ConfigError(f"--sink: there is no [sink.{name}]{suggestion(name, asked.sinks)}")
+            raise ConfigError(f"--sink: no [sink.{name}] in the file{suggestion(name, asked.sinks)}")
     if wanted.from_ms >= wanted.to_ms:
         raise ConfigError("--from must be before --to")
     pipeline = with_schemas(asked, StateFolder(asked.state))

@@ -1,4 +1,4 @@
-"""The folder of Spark's checkpoints: whether Spark can use an address there, before anything is written."""
+"""Checks that Spark can use the address of its checkpoints, before anything is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGES: Final = {
 
 
 def check_checkpoint(spark: SparkSession, pipeline: Pipeline) -> None:
-    """Raise if Hadoop has no file system for the address. A server of Spark Connect is not asked."""
+    """Raise if Hadoop has no file system for the address. Not checked with Spark Connect."""
     scheme, colon, _ = pipeline.checkpoint.partition("://")
     if not colon or not hasattr(spark, "_jsparkSession"):
         return
@@ -37,7 +37,7 @@ def missing_file_system(checkpoint: str, hadoop: str) -> str:
     scheme = checkpoint.partition("://")[0]
     head = f"checkpoint: Spark has no file system for {checkpoint}"
     if scheme == "s3":
-        return f"{head}; it calls that of S3 s3a, which needs the package {_PACKAGES['s3a'].format(hadoop=hadoop)}"
+        return f"{head}; use s3a:// for S3, with the package {_PACKAGES['s3a'].format(hadoop=hadoop)}"
     if scheme not in _PACKAGES:
         return f"{head}; use a folder, or add the jars of its Hadoop file system ([spark] spark.jars)"
     package = _PACKAGES[scheme].format(hadoop=hadoop)

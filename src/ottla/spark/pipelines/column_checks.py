@@ -1,4 +1,4 @@
-"""Unknown columns in a pipeline's file, as far as they can be found without Spark. Rules only."""
+"""Finds unknown columns in a pipeline's file, as far as possible without Spark. Pure rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIDDEN: Final = "_"
 def check_columns(
     sources: Mapping[str, Source], steps: Iterable[Step], sinks: Iterable[Sink], mistakes: Mistakes
 ) -> None:
-    """Sources with a schema and deduplications of them; what SQL and Python make of columns only Spark can tell."""
+    """Checks sources with a schema and their deduplication; only Spark knows the columns that SQL and Python return."""
     known = {name: _of_source(source) for name, source in sources.items()}
     for step in steps:
         if step.rows is not None:

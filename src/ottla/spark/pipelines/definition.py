@@ -1,4 +1,4 @@
-"""What a pipeline is, once its file is understood. Values only."""
+"""The definition of a pipeline, parsed from its file. Values only."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Source:
     name: str
     topics: tuple[str, ...]
     format: SourceFormat = field(default_factory=JsonFormat)
-    """How values are parsed; it has the keys that only this format has."""
+    """How values are parsed, with the keys of this format."""
     schema: str | None = None
     """Spark's DDL, or an Avro schema as JSON; None if it is inferred."""
     sample: int = 1000
-    """How many records a schema is inferred from."""
+    """The number of records that a schema is inferred from."""
     start: str = "earliest"
-    """earliest, latest, or a time in milliseconds."""
+    """earliest, latest, or a timestamp in milliseconds."""
     event_time: str | None = None
     watermark: str | None = None
     max_event_time_ahead_ms: int | None = None
@@ -39,15 +39,15 @@ class Source:
     dead_letters: str = NO_DEAD_LETTERS
     nulls: Nulls = "dead-letter"
     key: tuple[str, ...] = ()
-    """The columns that the record's key holds: those of a record without a value, which deletes its row."""
+    """The columns in the record's key: a record without a value has only these, and deletes its row."""
     max_per_batch: int | None = None
     fail_on_data_loss: bool = True
     archive: str = ""
-    """Where the topics' past is, which is read as one with them."""
+    """The archive of the topics, which is read together with them."""
 
     @property
     def has_deletes(self) -> bool:
-        """Whether its rows say of themselves that they delete."""
+        """Whether rows mark themselves as deletions."""
         return self.format.has_deletes or self.nulls == "delete"
 
     @property
@@ -62,15 +62,15 @@ class StaticTable:
     path: str = ""
     schema: str | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Spark's own options of the format, such as header; for jdbc also user and password."""
+    """Spark's options of the format, such as header; for jdbc also user and password."""
     url: str = field(default="", repr=False)
     table: str = ""
-    """Of a database; or a query of its SQL."""
+    """A table of a database, or a query."""
     query: str = ""
     jars: tuple[str, ...] = ()
-    """Files of Java's with the database's driver."""
+    """Jars of the database's driver."""
     refresh_ms: int | None = None
-    """How often to look whether its files have changed; None to read them once."""
+    """The interval of checks for changed files; None to read them once."""
 
     @property
     def place(self) -> str:
@@ -92,7 +92,7 @@ class PythonFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFunction:
-    """A function of some rows, as an Arrow table or a pandas frame, that returns rows with these columns."""
+    """A function from rows, as an Arrow table or a pandas DataFrame, to rows with these columns."""
 
     of: str
     function: PythonFunction
@@ -102,7 +102,7 @@ class RowFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Exactly one of the four."""
+    """Exactly one of the four is set."""
 
     name: str
     sql: str | None = None
@@ -118,7 +118,7 @@ class Pipeline:
     broker: str
     state: Path
     checkpoint: str
-    """The folder of Spark's checkpoints, one in it for each query."""
+    """The folder of Spark's checkpoints, one per query."""
     sources: Mapping[str, Source]
     tables: Mapping[str, StaticTable]
     steps: tuple[Step, ...]

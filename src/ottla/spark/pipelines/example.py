@@ -1,4 +1,4 @@
-"""A pipeline's file for a topic, from the records in it. Rules only."""
+"""Generates a pipeline's file for a topic from its records. Pure rules."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _FILE: Final = """\
-# A pipeline: `ottla pipeline check` says what it would do, `ottla pipeline run` does it.
+# A pipeline: `ottla pipeline check` validates it, `ottla pipeline run` runs it.
 broker = "{broker}"
-every = "10s"                     # how often to look for new records
+every = "10s"                     # how often to read new records
 
 [source.{name}]
 topics = ["{topic}"]
@@ -43,7 +43,7 @@ from = "rows"
 
 
 def example(topic: str, broker: str, values: Sequence[bytes | None], sink: str, pipeline: str) -> str:
-    """`pipeline` is the name that the file will give it."""
+    """`pipeline` is the name in the file."""
     name = re.sub(r"\W", "_", topic)
     name = name if name[:1].isalpha() else f"t{name}"
     kind, schema = _looks_like(values)
@@ -69,7 +69,7 @@ def example(topic: str, broker: str, values: Sequence[bytes | None], sink: str, 
 
 
 def _change_columns(sink: str) -> list[str]:
-    """Which rows delete is for sinks with a key; the others keep every change."""
+    """Sinks with a key apply deletions; the others keep every change."""
     return ["_op AS op", "_deleted AS is_deleted"] if sink in ("parquet", "console") else ["_deleted"]
 
 
@@ -79,7 +79,7 @@ def _sink_keys(sink: str, *, has_changes: bool) -> str:
 
 
 def _looks_like(values: Sequence[bytes | None]) -> tuple[str, str | None]:
-    """The format and schema that most records seem to have."""
+    """The format and schema of most records."""
     some = [value for value in values if value]
     objects = sum(value.lstrip()[:1] == b"{" for value in some)
     if some and sum(map(is_envelope, some)) * 2 > len(some):

@@ -19,11 +19,11 @@ _KEY_MAKING: Final = ("Project", "Generate", "Expand")
 _STREAM: Final = re.compile(r"Streaming(DataSourceV2\w*|Relation\w*|ExecutionRelation)")
 _PARSED_SCHEMA: Final = re.compile(r"StructField\((?:(?!from_json|from_csv).)*?columnNameOfCorruptRecord,_corrupt\)")
 _VOLATILE: Final = (
-    # Where a name is: `#17L`.
+    # The id of an expression: `#17L`.
     (re.compile(r"#\d+L?"), ""),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"@[0-9a-f]+\b"), ""),
-    # How late is too late may change: Spark keeps the watermark itself, not the delay.
+    # The delay may change: Spark stores the watermark itself.
     (re.compile(r"-T\d+ms"), ""),
     (re.compile(r"^(EventTimeWatermark ID, \w+): .*"), r"\1"),
 )
@@ -53,7 +53,7 @@ def stateful_parts(explained: str) -> list[str] | None:
 
 
 def _with_aggregates(nodes: list[_Node], explained: str) -> list[_Node]:
-    """With aggregates as the physical plan has them: keys and functions, without what is computed of the results."""
+    """With aggregates as in the physical plan: keys and functions, without expressions over their results."""
     _, _, physical = explained.partition("== Physical Plan ==")
     partial = [match[0] for match in _AGGREGATE.finditer(_steady(physical)) if "partial_" in match[0]]
     logical = [at for at, node in enumerate(nodes) if node.text.startswith("Aggregate")]
@@ -88,7 +88,7 @@ def _nodes(explained: str) -> list[_Node]:
 
 
 def _steady(text: str) -> str:
-    """Without what differs between two runs of the same, and without columns that are parsed and perhaps not used."""
+    """Without the parts that differ between two runs, and without parsed columns that may be unused."""
     for pattern, instead in _VOLATILE:
         text = pattern.sub(instead, text)
     return _PARSED_SCHEMA.sub("…", text)

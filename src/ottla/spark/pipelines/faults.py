@@ -18,9 +18,8 @@ _MOST_SHOWN: Final = 60
 
 
 class JsonFault:
-    """A function for Spark's workers: the value's bytes in, the reason out.
-
-    `nulls` are the columns that Spark's parser left empty: the field it refused is one of them, and has a value.
+    """A function for Spark's workers, from the value's bytes to the reason. `nulls` are the columns that Spark's
+    parser left null: the invalid field is one of them, and has a value.
     """
 
     def __init__(self, ddl: str) -> None:
@@ -37,7 +36,7 @@ class JsonFault:
         if not isinstance(content, dict):
             return f"not a JSON object: {_shown(content)}"
         suspects = [name for name in nulls if content.get(name) is not None]
-        # Of a struct or list Spark may keep the parts that fit.
+        # Spark may keep the valid parts of a struct or list.
         nested = [name for name in wanted if "<" in wanted[name] and content.get(name) is not None]
         obvious = [name for name in suspects if not _fits(content[name], wanted[name])]
         for name in obvious or _certain(suspects, nulls, wanted) or nested:
@@ -60,7 +59,7 @@ class CsvFault:
         wanted = columns(self._ddl)
         given = next(csv.reader([text], delimiter=self._separator[:1]), [])
         if len(given) != len(wanted):
-            return f"has {len(given)} columns, and the schema {len(wanted)}"
+            return f"has {len(given)} columns, but the schema has {len(wanted)}"
         fields = dict(zip(wanted, given, strict=True))
         suspects = [name for name in nulls if fields[name]]
         obvious = [name for name in suspects if not _reads_as(fields[name], wanted[name])]
@@ -70,7 +69,7 @@ class CsvFault:
 
 
 def _certain(suspects: list[str], nulls: Sequence[str], wanted: Mapping[str, str]) -> list[str]:
-    """A parser that gave up leaves all columns empty, and that tells nothing of any of them."""
+    """A parser that gave up leaves all columns null, which says nothing about any of them."""
     return suspects if len(suspects) == 1 or len(nulls) < len(wanted) else []
 
 
@@ -112,7 +111,7 @@ def _shown(value: object) -> str:
 
 
 class FramedFault:
-    """Of a value after the id of a schema registry."""
+    """The reason for a value with the id of a schema registry."""
 
     def __init__(self, fault: JsonFault) -> None:
         self._fault = fault

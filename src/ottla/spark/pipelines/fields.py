@@ -1,4 +1,4 @@
-"""Reading the keys of a TOML file one by one: every mistake is noted, with its line and what was probably meant."""
+"""Reads the keys of a TOML file one by one; every error is collected, with its line and a suggestion."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Fields:
 
     @property
     def keys(self) -> list[str]:
-        """All that are given."""
+        """All given keys."""
         return list(self._given)
 
     def text(self, key: str, default: str = "", *, needed: bool = False) -> str:
@@ -101,19 +101,19 @@ class Fields:
         return default if value is None else value
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A list of texts; a text alone is a list of one."""
+        """A list of strings; a single string is a list of one."""
         if isinstance(self._given.get(key), str):
             return (self.text(key),)
-        value = self._take(key, list, "a text or a list of texts")
+        value = self._take(key, list, "a string or a list of strings")
         if value is None:
             return ()
         if not all(isinstance(each, str) for each in value):
-            self.wrong(key, "must be a list of texts")
+            self.wrong(key, "must be a list of strings")
             return ()
         return tuple(value)
 
     def settings(self, key: str) -> dict[str, str]:
-        """A table of texts, numbers and truths, as texts."""
+        """A table of strings, numbers and booleans, as strings."""
         value = self._take(key, dict, "a table")
         return {name: setting_text(each) for name, each in (value or {}).items()}
 
@@ -122,22 +122,22 @@ class Fields:
     @overload
     def duration_ms(self, key: str, default: None) -> int | None: ...
     def duration_ms(self, key: str, default: int | None) -> int | None:
-        value = self._take(key, str, "a time such as 10s")
+        value = self._take(key, str, "a duration such as 10s")
         if value is None:
             return default
         found = duration_ms(value)
         if found is None:
-            self.wrong(key, f"{value!r} is not a duration; write it such as 10s, 5 minutes or 1h")
+            self.wrong(key, f"{value!r} is not a valid duration (use e.g. 10s, 5 minutes or 1h)")
             return default
         return found
 
     def inner(self, key: str) -> Fields | None:
-        """A table in this one."""
+        """A table inside this one."""
         value = self._take(key, dict, "a table")
         return None if value is None else Fields(value, (*self._path, key), self._mistakes)
 
     def converted(self, key: str, kind: type[T], default: T) -> T:
-        """A value of any type that msgspec knows; the default if it is missing or wrong."""
+        """A value of any type that msgspec supports; the default if it is missing or invalid."""
         value = self._take(key, object, "a value")
         if value is None:
             return default
@@ -152,7 +152,7 @@ class Fields:
         self._asked.update(keys)
 
     def know_all(self) -> None:
-        """Report no unknown keys: it is not known which ones there are."""
+        """Do not report unknown keys: the valid ones are not known."""
         self._asked.update(self._given)
 
     def finish(self) -> None:

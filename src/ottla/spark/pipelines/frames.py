@@ -1,4 +1,4 @@
-"""A pipeline's file as frames of Spark's: sources, tables, steps, by their names."""
+"""A pipeline's sources, tables and steps as Spark DataFrames, by name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class StreamReading:
 
 
 class PastReading:
-    """All records of a span of time, from the broker or from a data folder."""
+    """All records of a time range, from the broker or from a data folder."""
 
     is_stream = False
 
@@ -88,9 +88,8 @@ def query_name(pipeline: Pipeline, sink: str) -> str:
 def sink_rows(
     spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading, observed: Collection[str] = ()
 ) -> DataFrame:
-    """The rows that a sink gets. Columns that begin with _ stay behind, but for those by which rows are merged.
-
-    Bad records of `observed` sources are reported.
+    """The rows that a sink gets, without columns that begin with _, except those by which rows are merged. Invalid
+    records of `observed` sources are reported.
     """
     wanted = pipeline.sinks[sink]
     rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading, observed)[wanted.of]
@@ -116,7 +115,7 @@ def dead_letters_query(source: Source) -> str:
 def _all_rows(
     spark: SparkSession, pipeline: Pipeline, group: str, reading: Reading, observed: Collection[str]
 ) -> dict[str, DataFrame]:
-    """Every sink has separate frames: each is a separate query, with its own offsets."""
+    """Every sink has separate DataFrames: each is a separate query, with separate offsets."""
     frames: dict[str, DataFrame] = {}
 
     def keep(name: str, frame: DataFrame) -> None:
@@ -134,7 +133,7 @@ def _all_rows(
 
 
 def _add_steps(spark: SparkSession, steps: Sequence[Step], frames: dict[str, DataFrame]) -> None:
-    """Raises with all steps that Spark cannot analyze, not with the first alone."""
+    """Raises an error with all steps that Spark cannot analyze, not only the first."""
     mistakes: dict[str, Exception] = {}
     failed: set[str] = set()
     for step in steps:
@@ -148,7 +147,7 @@ def _add_steps(spark: SparkSession, steps: Sequence[Step], frames: dict[str, Dat
                 reason = sql_error(str(refused), frames) or type(refused).__name__
                 mistakes[f"[step.{step.name}]: {reason}"] = refused
             failed.add(step.name)
-            # One of an earlier plan would be found in its place.
+            # Otherwise the view of an earlier plan would be used.
             spark.catalog.dropTempView(step.name)
     if mistakes:
         raise ConfigError("\n".join(mistakes)) from next(iter(mistakes.values()))
@@ -210,7 +209,9 @@ def _applied(spark: SparkSession, step: Step, frames: dict[str, DataFrame]) -> D
 
 
 def _function(python: PythonFunction) -> Callable[..., Any]:
-    """From the file as it is now. What it defines goes to Spark's workers by value, which do not have the file."""
+    """Loaded from the current file. Its definitions are pickled by value for Spark's workers, which do not have the
+    file.
+    """
     from pyspark import cloudpickle
 
     name = f"ottla_pipeline_{python.file.stem}"

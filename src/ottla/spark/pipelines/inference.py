@@ -1,4 +1,4 @@
-"""A schema from a few values: what their fields have in common. Rules only."""
+"""Infers a schema from a few values. Pure rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _LARGE: Final = "decimal(20,0)"
-"""Whole numbers beyond 64 bits with a sign, such as those of 64 bits without one."""
+"""Integers beyond signed 64 bits, for example unsigned 64-bit ones."""
 _WIDER: Final = {
     frozenset(("bigint", "double")): "double",
     frozenset(("bigint", _LARGE)): _LARGE,
@@ -50,7 +50,7 @@ def json_schema(values: Iterable[bytes | None], sample: int = 1000) -> str:
 
 
 def csv_schema(values: Iterable[bytes | None], options: Mapping[str, str], sample: int = 1000) -> str:
-    """Spark's DDL for lines of CSV; columns are named _c0, _c1 as Spark does it, but without the dash."""
+    """Spark's DDL for lines of CSV; columns are named c0, c1."""
     separator = (options.get("sep") or options.get("delimiter") or ",")[:1]
     fields: dict[str, _Kind] = {}
     seen = 0
@@ -71,15 +71,15 @@ def csv_schema(values: Iterable[bytes | None], options: Mapping[str, str], sampl
 def _ddl(fields: Mapping[str, _Kind], seen: int, what: str) -> str:
     if not fields:
         raise ConfigError(
-            f"no schema can be inferred: none of the first records is {what}; write one, or wait for some"
+            f"no schema can be inferred: none of the first records is {what}; set schema, or wait for such records"
         )
     if len(fields) > _MOST_FIELDS:
-        raise ConfigError(f"no schema can be inferred: {seen} records have {len(fields)} different fields; write one")
+        raise ConfigError(f"no schema can be inferred: {seen} records have {len(fields)} different fields; set schema")
     return ", ".join(f"{quoted(name)} {_text(kind)}" for name, kind in _without_twins(fields).items())
 
 
 def _without_twins(fields: Mapping[str, _Kind]) -> dict[str, _Kind]:
-    """Without names that differ from an earlier one only in case: to Spark they are one column."""
+    """Without names that differ from an earlier one only in case, which Spark does not distinguish."""
     kept: dict[str, tuple[str, _Kind]] = {}
     for name, kind in fields.items():
         kept.setdefault(name.lower(), (name, kind))
@@ -118,7 +118,7 @@ def _text_type(text: str) -> str | None:
 
 
 def _common(one: _Kind, other: _Kind) -> _Kind:
-    """A type that holds both."""
+    """The common supertype."""
     if one is None or one == other:
         return other
     if other is None:

@@ -1,4 +1,4 @@
-"""Keys of a pipeline's file as fields of a msgspec struct: each is read by its type, and every mistake is reported."""
+"""Keys of a pipeline's file as fields of a msgspec struct: each is read by its type, and every error is reported."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class FileContext:
 
     pipeline: str
     folder: Path
-    """Where the file is."""
+    """The folder of the file."""
     storage: StorageSettings
     """`[storage]`, for all sinks."""
 
 
 class Reader(NamedTuple):
-    """An annotation: how a key is read whose type alone does not say it."""
+    """An annotation: how a key is read, if its type is not sufficient."""
 
     read: Callable[[Fields, str, FileContext], Any]
 
@@ -69,7 +69,7 @@ DeadLetterTopic = Annotated[str, Reader(_read_dead_letters)]
 Storage = Annotated[
     StorageSettings, Reader(lambda fields, key, context: read_storage(fields.inner(key), context.storage))
 ]
-"""How an object store is reached."""
+"""Connection settings of an object store."""
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 _READERS: Final[Mapping[Any, Callable[[Fields, str, Any], Any]]] = {
@@ -97,7 +97,7 @@ def key_types(struct: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def key_names(struct: type[msgspec.Struct]) -> list[str]:
-    """As the file has them. Raises ConfigError for a field of an unusable type."""
+    """The keys as in the file. Raises ConfigError for a field of an unusable type."""
     key_types(struct)
     return list(struct.__struct_encode_fields__)
 

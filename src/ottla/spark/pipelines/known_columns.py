@@ -1,4 +1,4 @@
-"""The columns of a source, from its definition alone. Rules only."""
+"""The columns of a source, from its definition alone. Pure rules."""
 
 from __future__ import annotations
 

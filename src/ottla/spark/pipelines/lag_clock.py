@@ -6,7 +6,7 @@ from collections import deque
 
 
 class LagClock:
-    """Of one query. Ends and positions are sums over partitions."""
+    """The lag of one query. Ends and positions are sums over partitions."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[float, int]] = deque()
@@ -20,5 +20,5 @@ class LagClock:
             self._waiting.append((now_s, end))
 
     def waiting_s(self, now_s: float) -> float:
-        """Since the oldest unread record was first seen; 0 if all was read that is known of."""
+        """The time since the oldest unread record was first seen; 0 if all known records were read."""
         return now_s - self._waiting[0][0] if self._waiting else 0.0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def group_lags(link: Background, groups: Mapping[str, str]) -> dict[str, int]:
-    """By query: the lag of its consumer group. A query that never ran has none; nor has one if the broker is away."""
+    """By query: the lag of its consumer group; none for a query that never ran, or if the broker is unreachable."""
     try:
         return link.call(_lags(link.client, groups))
     except ClientError:

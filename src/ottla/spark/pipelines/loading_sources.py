@@ -59,7 +59,7 @@ def read_source(name: str, fields: Fields, context: FileContext) -> Source:
 
 
 def _format(fields: Fields, context: FileContext) -> SourceFormat:
-    """JSON if a mistake, which is reported, leaves none."""
+    """JSON if the key is invalid, which is reported."""
     name = fields.text("format", "json")
     try:
         kind = FORMATS.find(name)
@@ -83,7 +83,7 @@ def _keys_of_formats() -> set[str]:
 
 
 def _know_keys_of_other_formats(own: Sequence[str], fields: Fields) -> None:
-    """They have no effect, except for one that changes what a record is."""
+    """They have no effect, except for one that changes how records are parsed."""
     for key in ("framing", "options", "flattened"):
         if key not in own and fields.has(key):
             fields.know(key)
@@ -92,7 +92,7 @@ def _know_keys_of_other_formats(own: Sequence[str], fields: Fields) -> None:
 
 
 def _archive(place: str, folder: Path) -> str:
-    """A folder beside the file, or the address of an object store."""
+    """A folder relative to the file, or the address of an object store."""
     return place if not place or "://" in place else str(folder / place)
 
 

@@ -19,7 +19,7 @@ _WAYS: Final = ("sql", "sql_file", "python", "arrow", "pandas", "deduplicate")
 
 
 def read_step(name: str, fields: Fields, folder: Path, known: list[str]) -> Step:
-    """A step; its name is then known to those after it."""
+    """Read a step; later steps may use its name."""
     given = [way for way in _WAYS if fields.has(way)]
     if len(given) != 1:
         fields.wrong("", f"needs exactly one of {', '.join(_WAYS)}; it has {' and '.join(given) or 'none'}")
@@ -102,6 +102,6 @@ def _deduplicate(fields: Fields, known: list[str]) -> Deduplication | None:
     if of and of not in known:
         inner.wrong("from", f"there is no source or step {of} before this one{suggestion(of, known)}")
     if not keys:
-        inner.wrong("keys", "needs the columns that tell rows apart")
+        inner.wrong("keys", "needs the columns that identify a row")
     inner.finish()
     return Deduplication(of=of, keys=keys, is_within_watermark=is_within)

@@ -49,7 +49,7 @@ def _check(table: StaticTable, fields: Fields) -> None:
 
 
 def read_jars(fields: Fields, folder: Path) -> tuple[str, ...]:
-    """Files of Java's that Spark needs for a driver."""
+    """Jars that Spark needs for a driver."""
     jars = tuple(beside(folder, each) for each in fields.names("jars"))
     for jar in jars:
         if "://" not in jar and not (folder / jar).is_file():
@@ -58,5 +58,5 @@ def read_jars(fields: Fields, folder: Path) -> tuple[str, ...]:
 
 
 def beside(folder: Path, path: str) -> str:
-    """A path of the file's, which is meant from where the file is."""
+    """A path relative to the pipeline's file."""
     return path if "://" in path else str(folder / path)

@@ -1,4 +1,4 @@
-"""Functions over Arrow or pandas in a step, in Spark's workers: their results have the columns of a schema."""
+"""Functions of a step over Arrow or pandas, in Spark's workers; their results have the columns of a schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mapped(rows: DataFrame, rule: RowFunction, function: Callable[[Any], Any]) -
 
 
 class OfArrow:
-    """Called by Spark with some rows after the other."""
+    """Called by Spark with batches of rows."""
 
     def __init__(self, function: Callable[[pa.Table], pa.Table], name: str, schema: pa.Schema) -> None:
         self._function = function
@@ -60,7 +60,7 @@ class OfArrow:
 
 
 class OfPandas:
-    """A function of data frames as one of tables."""
+    """A function of pandas DataFrames as a function of Arrow tables."""
 
     def __init__(self, function: Callable[[Any], Any], name: str) -> None:
         self._function = function

@@ -18,7 +18,7 @@ def outline(
     columns: Mapping[str, str] | None = None,
     changes: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """`columns` says what each query writes and `changes` what its table needs for it, where Spark was asked."""
+    """`columns` has what each query writes and `changes` the required changes of its table, if Spark was used."""
     lines = [f"{pipeline.name}, at {pipeline.broker}, every {pipeline.every_ms / 1000:g} s, state in {pipeline.state}"]
     lines += [line for source in pipeline.sources.values() for line in _source(source)]
     lines += [f"  table {table.name}: {table.format} {table.place}" for table in pipeline.tables.values()]

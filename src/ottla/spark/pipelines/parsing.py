@@ -1,4 +1,4 @@
-"""Records as rows: those that parse with their columns, those that do not with the reason."""
+"""Records as rows: parsed records with their columns, invalid ones with the reason."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.formats.parser import Parser
 
 _PARSED_ONCE: Final = f"{TASK} >= 0"
-"""Always true. Spark would push filters below the parsing, and parse once more for each; it pushes none below a
-column that may differ when it is computed again."""
+"""Always true. Spark would push filters below the parsing, and parse again for each; it pushes none below a
+non-deterministic column.
+"""
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 _NO_VALUE: Final = "the record has no value"
 _META: Final = {
@@ -35,9 +36,8 @@ _META: Final = {
 
 
 def good_rows(raw: DataFrame, source: Source, metric: str | None = None) -> DataFrame:
-    """The records that parse: their own columns, and where they come from.
-
-    With `metric`, the query reports under this name the number of records and the blocks of offsets with bad ones.
+    """The valid records: their columns and their origin. With `metric`, the query reports the number of records and
+    the blocks of offsets with invalid ones under this name.
     """
     meta = [F.col(column).alias(name) for name, column in _META.items()]
     if not source.format.has_schema:
@@ -65,7 +65,7 @@ def _observed(parsed: DataFrame, parser: Parser, metric: str) -> DataFrame:
 
 
 def _with_deletes(source: Source) -> list[Column]:
-    """A record without a value is a row of its key that deletes."""
+    """A record without a value is a deletion, with the columns of its key."""
     types = known_columns(source) or {}
     is_deleted = F.col("value").isNull()
     keys = key_columns({name: types[name] for name in source.key})
@@ -75,7 +75,7 @@ def _with_deletes(source: Source) -> list[Column]:
 
 
 def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
-    """The records that do not parse, as they came, with the reason and their origin in headers."""
+    """The invalid records, unchanged, with the reason and their origin in headers."""
     parser = source.format.parser(source)
     bad = parser.parse(raw).where(_PARSED_ONCE).where(_is_bad(parser))
     headers_by_name = {
@@ -129,9 +129,8 @@ def _event_time(parser: Parser) -> Column:
 
 
 def _is_ahead(parser: Parser, most_ms: int) -> Column:
-    """Judged by the record's own timestamp, not by the clock: every query and every repetition must judge the same.
-
-    A record without a timestamp (-1) is not judged.
+    """Compared with the record's timestamp, not with the clock: every query and every repetition must get the same
+    result. A record without a timestamp (-1) is not checked.
     """
     written_ms = F.unix_millis("timestamp")
     return (written_ms >= 0) & (F.unix_millis(_event_time(parser)) > written_ms + F.lit(most_ms))

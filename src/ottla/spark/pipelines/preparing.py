@@ -24,7 +24,7 @@ def kafka_of(pipeline: Pipeline) -> dict[str, str]:
 
 
 def with_schemas(pipeline: Pipeline, state: StateFolder) -> Pipeline:
-    """With the schemas that were pinned by an earlier run, or that the topics' first records show."""
+    """The pipeline with the schemas pinned by an earlier run, or inferred from the topics' first records."""
     pinned = state.schemas()
     kafka = kafka_of(pipeline)
     check_topics(pipeline)
@@ -80,7 +80,7 @@ def check_topics(pipeline: Pipeline) -> None:
 
 
 def make_topics(pipeline: Pipeline) -> None:
-    """Those that are written to."""
+    """The topics that are written to."""
     wanted = [topic for sink in pipeline.sinks.values() for topic in sink.topics]
     wanted += [source.dead_letters for source in pipeline.sources.values() if source.has_dead_letters]
     link = link_to(kafka_of(pipeline))

@@ -47,7 +47,7 @@ def with_progress(status: QueryStatus, progress: Mapping[str, Any]) -> QueryStat
 
 
 def new_reports(query: Query, seen: str) -> list[dict[str, Any]]:
-    """The reports after the one with this timestamp. All of them are read only if the last is a new one."""
+    """The reports after the one with this timestamp. All of them are read only if the last one is new."""
     last = query.lastProgress
     if last is None or _tree(last)["timestamp"] <= seen:
         return []
@@ -60,18 +60,18 @@ def _tree(report: Report) -> dict[str, Any]:
 
 
 def rows_read(progress: Mapping[str, Any]) -> int:
-    """Over all sources: Spark Connect does not add them up."""
+    """The sum over all sources, which Spark Connect does not compute."""
     return sum(int(source.get("numInputRows") or 0) for source in progress.get("sources") or ())
 
 
 def _watermark(progress: Mapping[str, Any]) -> str:
-    """Empty as long as there is none: Spark then says 1970."""
+    """Empty if there is none, for which Spark reports 1970."""
     text = str((progress.get("eventTime") or {}).get("watermark") or "")
     return "" if text.startswith("1970-01-01T00:00:00") else text
 
 
 def ends(progress: Mapping[str, Any]) -> tuple[int, int]:
-    """The offsets that were read to and where the topics ended then, each summed up."""
+    """The sums of the offsets reached and of the end offsets at that time."""
     position = end = 0
     for source in progress.get("sources") or ():
         read, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
@@ -95,7 +95,7 @@ def _offsets(given: object) -> dict[tuple[str, str], int]:
 
 
 def line(status: QueryStatus) -> str:
-    """For people who watch."""
+    """A line for the terminal."""
     parts = [
         f"{status.name}: batch {status.batch}",
         f"{status.rows:,} row{'' if status.rows == 1 else 's'} read",

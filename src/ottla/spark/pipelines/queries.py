@@ -42,7 +42,7 @@ _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSt
 @dataclass(frozen=True, slots=True)
 class Query:
     name: str
-    """Within its pipeline."""
+    """The name within its pipeline."""
     full_name: str
     sink: str
     frame: DataFrame
@@ -50,17 +50,17 @@ class Query:
     fingerprint: dict[str, Any] | None
     stateful: tuple[str, ...] = ()
     carries: tuple[str, ...] = ()
-    """Sources whose bad records it reports."""
+    """Sources whose invalid records it reports."""
 
     @property
     def columns(self) -> str:
-        """What it writes, as a schema."""
+        """The schema of the written rows."""
         shown = [field for field in self.frame.schema.fields if not field.name.startswith("_")]
         return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in shown)
 
 
 def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
-    """All of them, analyzed by Spark and not started."""
+    """All queries, analyzed by Spark and not started."""
     check_checkpoint(spark, pipeline)
     reading = StreamReading(kafka_of(pipeline))
     queries = []
@@ -83,7 +83,7 @@ def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
 
 
 def _observable(pipeline: Pipeline) -> list[str]:
-    """Sources with dead letters whose progress can be told from that of others: by topics."""
+    """Sources with dead letters whose progress can be distinguished from that of others by their topics."""
     topics = [topic for source in pipeline.sources.values() for topic in source.topics]
     return [
         source.name
@@ -93,7 +93,7 @@ def _observable(pipeline: Pipeline) -> list[str]:
 
 
 def carriers(pipeline: Pipeline, queries: list[Query]) -> dict[str, tuple[str, str]]:
-    """By source: the query that reports its bad records, and the checkpoint of that."""
+    """By source: the query that reports its invalid records, and its checkpoint."""
     return {
         source: (query.name, checkpoint_of(pipeline.checkpoint, query.name))
         for query in queries
@@ -102,7 +102,7 @@ def carriers(pipeline: Pipeline, queries: list[Query]) -> dict[str, tuple[str, s
 
 
 def check_protobuf() -> None:
-    """Spark's workers talk about state in it, and only die where it is missing."""
+    """Spark's workers use it for state, and die without a message if it is missing."""
     try:
         import_module("google.protobuf")
     except ModuleNotFoundError:
@@ -112,7 +112,7 @@ def check_protobuf() -> None:
 
 
 def _checked_plan(rows: DataFrame, sink: str) -> str:
-    """Spark computes what is constant while it plans, and may fail over it."""
+    """Spark evaluates constants during planning, which may fail."""
     try:
         return plan_text(rows)
     except Exception as failed:
@@ -120,7 +120,7 @@ def _checked_plan(rows: DataFrame, sink: str) -> str:
 
 
 def plan_text(frame: DataFrame) -> str:
-    """Spark only prints it."""
+    """The plan; Spark can only print it."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         frame.explain(extended=True)
@@ -130,7 +130,7 @@ def plan_text(frame: DataFrame) -> str:
 def _dead_letter_queries(
     spark: SparkSession, pipeline: Pipeline, reading: StreamReading, carried: Collection[str]
 ) -> list[Query]:
-    """For sources that no sink's query reads, or whose progress cannot be told from that of another."""
+    """For sources that no sink's query reads, or whose progress cannot be distinguished from that of another."""
     queries = []
     for source in pipeline.sources.values():
         if source.has_dead_letters and source.name not in carried:
@@ -144,7 +144,9 @@ def _dead_letter_queries(
 
 
 def check_upgrade(pipeline: Pipeline, queries: list[Query], state: StateFolder) -> dict[str, list[str]]:
-    """Refuse what cannot go on from the checkpoints and tables there are; by sink, the changes its table will get."""
+    """Reject changes that are incompatible with existing checkpoints and tables; returns, by sink, the changes of its
+    table.
+    """
     before = state.fingerprints()
     changes = {}
     for query in queries:

@@ -31,9 +31,9 @@ class Redriven:
     rows: int = 0
     """Rows that a sink rejected: they are not records of a source."""
     gone: int = 0
-    """Records that were cut, and are in their topic no more."""
+    """Truncated records that are no longer in their topic."""
     left: int = 0
-    """Records that were not chosen."""
+    """Records that the filter did not select."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Letter:
     reason: str = ""
 
     def columns(self) -> dict[str, object]:
-        """As an expression sees it."""
+        """The columns for the expression."""
         return {
             "reason": self.reason,
             "topic": self.at.topic,
@@ -80,7 +80,7 @@ def letter_of(record: ConsumerRecord[bytes, bytes], pipeline: str) -> Letter | N
 
 
 def redrive(pipeline: Pipeline, where: str | None = None) -> Redriven:
-    """All dead letters that were not sent back before; only those that the expression chooses, if there is one."""
+    """Send back all dead letters that were not sent back before, or those that the expression selects."""
     choice = None if where is None else LetterFilter(where)
     link = link_to(kafka_of(pipeline))
     return link.call(_Redrive(link.client, pipeline, choice).run())
@@ -100,7 +100,7 @@ class _Redrive:
         client = self._client
         topics = {source.dead_letters for source in self._pipeline.sources.values() if source.has_dead_letters}
         existing = set(await client.topics())
-        # The producer comes first: it ends the transaction that a killed redrive left open; then offsets are settled.
+        # The producer first: it ends the open transaction of a killed redrive, after which the offsets are final.
         async with (
             client.producer(transactional_id=f"ottla-redrive-{self._pipeline.name}") as producer,
             client.consumer(auto_offset_reset="earliest", isolation_level="read_committed") as consumer,
@@ -118,7 +118,7 @@ class _Redrive:
         return self._done
 
     async def _resume(self, consumer: Consumer[bytes, bytes], places: Sequence[TopicPartition]) -> None:
-        """At the first letter that an earlier call left out, or where that ended."""
+        """Seek to the first letter that an earlier call skipped, or to where it ended."""
         committed = await self._client.admin.group_offsets(self._group)
         for at in places:
             known = committed.get(at)
@@ -129,7 +129,7 @@ class _Redrive:
                 consumer.seek(at, known.offset if first is None else first)
 
     async def _send(self, producer: Producer[Any, Any], records: Sequence[ConsumerRecord[bytes, bytes]]) -> None:
-        """Records and the progress of the group in one transaction."""
+        """Send the records and commit the group's offsets in one transaction."""
         async with producer.transaction():
             for record in records:
                 at = TopicPartition(record.topic, record.partition)
@@ -142,7 +142,7 @@ class _Redrive:
             await producer.send_offsets(GroupProgress(self._group, read))
 
     async def _handle(self, producer: Producer[Any, Any], record: ConsumerRecord[bytes, bytes]) -> bool:
-        """False for a letter that is left out: a later call may choose it."""
+        """False for a skipped letter: a later call may select it."""
         letter = letter_of(record, self._pipeline.name)
         if letter is None:
             self._done.rows += 1
@@ -154,7 +154,7 @@ class _Redrive:
         if whole is None:
             self._done.gone += 1
             return True
-        # Whether it arrived is known at the end of the transaction.
+        # The end of the transaction confirms the delivery.
         _ = await producer.send(
             letter.at.topic,
             whole.value,

@@ -1,4 +1,4 @@
-"""Static tables that are refreshed while a pipeline runs: when to look at them, and whether they have changed."""
+"""Static tables that are refreshed while a pipeline runs: when to check them, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class Refresher:
     def __init__(self, tables: Iterable[StaticTable], now_s: float, look: Callable[[StaticTable], Any]) -> None:
-        """`look` returns something that differs once the table has changed."""
+        """`look` returns a fingerprint of the table."""
         self._look = look
         self._tables = [table for table in tables if table.refresh_ms is not None]
         self._seen = {table.name: look(table) for table in self._tables}
@@ -34,7 +34,7 @@ class Refresher:
 
 
 def content_mark(table: StaticTable) -> object:
-    """Names, sizes and times of its files. None if that cannot be told, as of an address."""
+    """Names, sizes and times of its files; None if unknown, for example for an object store."""
     if "://" in table.path:
         return None
     root = Path(table.path)
@@ -46,6 +46,6 @@ def content_mark(table: StaticTable) -> object:
         try:
             about = file.stat()
         except FileNotFoundError:
-            continue  # replaced in the meantime: another time is seen next
+            continue  # replaced in the meantime: the next check sees it
         found.append((str(file), about.st_size, about.st_mtime_ns))
     return tuple(found)

@@ -26,7 +26,7 @@ _BATCH: Final = "ottla.batch"
 
 
 class RowRefused(OttlaError):
-    """A sink without a dead-letter topic received a row that it rejects."""
+    """A sink without a dead-letter topic rejected a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +39,12 @@ class RefusedRows:
     sink: str
 
     def micro_batch(self, query: str, number: int, *, may_be_repeated: bool) -> MicroBatch:
-        """A micro-batch whose refused rows are delivered."""
+        """A micro-batch whose rejected rows are delivered."""
         refuse = partial(self.deliver, batch=BatchId(query, number), may_be_repeated=may_be_repeated)
         return MicroBatch(query, number, refuse)
 
     def deliver(self, rows: Sequence[RefusedRow], batch: BatchId, *, may_be_repeated: bool) -> None:
-        """In one transaction. Called before the sink commits: a micro-batch that is repeated finds its rows there."""
+        """Deliver in one transaction, before the sink commits: a repeated micro-batch finds its rows there."""
         if self.topic == NO_DEAD_LETTERS:
             first = f"{rows[0].reason}: {as_json(rows[0].row)[:200]}"
             raise RowRefused(f"[sink.{self.sink}] rejected {len(rows)} rows, and dead_letters is 'none': {first}")
@@ -55,14 +55,14 @@ class RefusedRows:
         self, client: Client, rows: Sequence[RefusedRow], batch: BatchId, *, may_be_repeated: bool
     ) -> None:
         mark = f"{batch.query}/{batch.number}".encode()
-        # The producer comes first: it ends what a killed one left open, and what is read afterwards is settled.
+        # The producer first: it ends the open transaction of a killed one, so that later reads are final.
         async with client.producer(transactional_id=f"ottla-refused-{self.pipeline}.{self.sink}") as producer:
             if may_be_repeated and await _has(client, self.topic, mark):
                 return
             async with producer.transaction():
                 for row in rows:
                     value = as_json(row.row).encode()[:MOST_VALUE_BYTES]
-                    # Whether it arrived is known at the end of the transaction.
+                    # The end of the transaction confirms the delivery.
                     _ = await producer.send(self.topic, value, headers=self._headers(row, mark))
 
     def _headers(self, row: RefusedRow, mark: bytes) -> list[tuple[str, bytes | None]]:

@@ -29,7 +29,7 @@ class Replay:
     timestamp: str = _TIMESTAMP
     key: str | None = None
     value: str | None = None
-    """All columns as JSON, if there is none named so."""
+    """All columns as JSON, if there is no such column."""
     where: str | None = None
 
 
@@ -38,7 +38,7 @@ def table_frame(spark: SparkSession, sink: TableSink) -> DataFrame:
     table = sink.open_table()
     files, columns = table.files(), table.columns()
     if not files or columns is None:
-        raise ConfigError(f"there is nothing in {sink.path}")
+        raise ConfigError(f"no data in {sink.path}")
     if is_in_store(sink.path):
         from ottla.spark.pipelines.stores.reading import store_frame
 
@@ -51,7 +51,7 @@ def table_frame(spark: SparkSession, sink: TableSink) -> DataFrame:
 
 
 def replay_rows(rows: DataFrame, wanted: Replay, kafka: Mapping[str, str]) -> None:
-    """In the order of their timestamps, which takes one writer."""
+    """In the order of their timestamps, with a single writer."""
     if wanted.where is not None:
         rows = rows.where(wanted.where)
     records = rows.select(*_record(rows, wanted)).orderBy("timestamp").coalesce(1)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 _CONFIGS: Final = {
     "cleanup.policy": "compact",
-    # The broker's clock judges whether a pipeline is silent.
+    # The broker's clock decides whether a pipeline is silent.
     "message.timestamp.type": "LogAppendTime",
     "segment.bytes": str(1 << 20),
 }
@@ -58,7 +58,7 @@ class Reporter:
 async def ensure_topics(
     client: Client, topics: Iterable[str], *, partitions: int = -1, configs: Mapping[str, str] | None = None
 ) -> None:
-    """Create those that are not there."""
+    """Create missing topics."""
     existing = set(await client.admin.list_topics(include_internal=True))
     for topic in dict.fromkeys(topics):
         if topic in existing:

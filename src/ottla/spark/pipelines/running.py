@@ -52,13 +52,13 @@ class PipelineFailed(OttlaError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     available_now: bool = False
-    """End once all that there is now has been read."""
+    """Stop at the current end of the topics."""
     every_ms: int | None = None
     """Overrides the file."""
     restarts: int = 5
     """How often a failing query is restarted without progress in between."""
     say: Callable[[str], None] = lambda _: None
-    """Told each line of progress."""
+    """Called with each line of progress."""
     is_over: Callable[[], bool] = lambda: False
     """Polled to find out whether to stop."""
 
@@ -95,7 +95,7 @@ class _Run:
         self._clocks: defaultdict[str, LagClock] = defaultdict(LagClock)
         self._refresher = Refresher(pipeline.tables.values(), time.monotonic(), content_mark)
         self._failures: dict[str, int] = {}
-        """How often each has failed since it last did something."""
+        """By query: failures since its last progress."""
         carried = carriers(pipeline, queries)
         self._delivery = DeliveryThread(spark, pipeline, carried)
         letters = [pipeline.sources[name] for name in carried]
@@ -151,7 +151,7 @@ class _Run:
     def _watch(self) -> State:
         reported_at = time.monotonic()
         while True:
-            # Asked first, and then once more about their progress: what a query did last must not be missed.
+            # Checked before the progress is read once more: the last progress of a query must not be missed.
             has_ended = {name: not query.isActive for name, query in self._running.items()}
             self._take_progress()
             self._restart_failed()
@@ -234,11 +234,11 @@ class _Run:
         raise PipelineFailed(f"{reason} (stack trace: {stack})")
 
     def _shown(self, text: str) -> str:
-        """Without the passwords and keys of the file: a library may put them into what it says."""
+        """Without the passwords and keys of the file, which a library may include in its error."""
         return redacted(text, self._secrets)
 
     def _refresh(self) -> None:
-        """Start the queries of sinks again if a static table has changed: they have the rows they were planned with."""
+        """Restart the queries of sinks if a static table has changed: they keep the rows from their planning."""
         changed = [] if self._options.available_now else self._refresher.changed(time.monotonic())
         if not changed:
             return
@@ -249,7 +249,7 @@ class _Run:
                 f"{', '.join(changed)} changed and could not be read: {reason_of(refused)}; using the old rows"
             )
             return
-        self._options.say(f"{', '.join(changed)} changed; starting the queries again")
+        self._options.say(f"{', '.join(changed)} changed; restarting the queries")
         self._planned = planned
         for query in planned:
             if query.fingerprint is not None:

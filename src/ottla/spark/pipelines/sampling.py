@@ -1,4 +1,4 @@
-"""The first records of topics, through the client: without Spark."""
+"""The first records of topics, read by the client without Spark."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def _is_behind(consumer: object, ends: Mapping[TopicPartition, int]) -> bo
 
 
 def with_schema(source: Source, kafka: Mapping[str, str]) -> Source:
-    """The source with the schema that its format finds, or that fits its first records, if it has none."""
+    """The source with the schema of its format, or one inferred from its first records, if it has none."""
     if source.schema is not None or not source.format.has_schema:
         return source
     try:

@@ -1,4 +1,4 @@
-"""The Spark that a pipeline runs in."""
+"""The Spark session of a pipeline."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.definition import Pipeline
 
 _SETTINGS: Final = {
-    # Other readers than Spark do not know INT96.
+    # Readers other than Spark do not support INT96.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # So that an upgrade is judged by all of a plan.
+    # Upgrade checks need the whole plan.
     "spark.sql.debug.maxToStringFields": "10000",
     "spark.sql.maxPlanStringLength": "10000000",
     # A micro-batch that is repeated must have the same tasks.
@@ -24,7 +24,7 @@ _SETTINGS: Final = {
 _JARS: Final = "spark.jars"
 _LOG_LEVEL: Final = "spark.log.level"
 _STACK_LOGGERS: Final = ("SQLQueryContextLogger", "py4j.clientserver")
-"""They print the stack of everything that fails in the JVM."""
+"""They print the stack trace of every failure in the JVM."""
 
 
 def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
@@ -40,7 +40,7 @@ def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
 
 
 def _jars(pipeline: Pipeline) -> dict[str, str]:
-    """Drivers of databases, for a Spark that is started now; one that runs has what it has."""
+    """Database drivers, for a new Spark; a running one cannot be changed."""
     named = [*(each.jars for each in pipeline.tables.values()), *(each.jar_files for each in pipeline.sinks.values())]
     found = dict.fromkeys(jar for jars in named for jar in jars)
     return {_JARS: ",".join([*found, *filter(None, [pipeline.spark.get(_JARS, "")])])} if found else {}
@@ -55,6 +55,6 @@ def silence(spark: SparkSession, pipeline: Pipeline) -> None:
 
 
 def activate(spark: SparkSession) -> None:
-    """Make it this thread's session: Spark looks for data sources in the one that is."""
+    """Make it the thread's session, in which Spark looks up data sources."""
     if hasattr(spark, "_jsparkSession"):
         spark.createDataFrame([], "nothing int")

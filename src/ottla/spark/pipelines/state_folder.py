@@ -25,21 +25,21 @@ class StateFolder:
         self.folder = folder
 
     def schemas(self) -> dict[str, str]:
-        """By source: those that were inferred once, and hold from then on."""
+        """By source: inferred schemas, which are kept."""
         return self._read(_SCHEMAS)
 
     def pin_schemas(self, schemas: dict[str, str]) -> None:
         self._write(_SCHEMAS, self.schemas() | schemas)
 
     def fingerprints(self) -> dict[str, Any]:
-        """By query: what its checkpoint was made with."""
+        """By query: the fingerprint of its checkpoint."""
         return self._read(_FINGERPRINTS)
 
     def keep_fingerprint(self, query: str, fingerprint: dict[str, Any]) -> None:
         self._write(_FINGERPRINTS, self.fingerprints() | {query: fingerprint})
 
     def keep_failure(self, query: str, text: str) -> Path:
-        """Write the whole text of a failure to a file, of which people are told one line."""
+        """Write the whole text of a failure to a file; the terminal shows one line."""
         file = self.folder / f"{query}.failure.txt"
         file.write_text(text, "utf-8")
         return file
@@ -78,7 +78,7 @@ class StateFolder:
         except FileNotFoundError:
             return {}
         except ValueError:
-            raise OttlaError(f"{self.folder / name} is damaged; restore it, or begin with a new state folder") from None
+            raise OttlaError(f"{self.folder / name} is damaged; restore it, or use a new state folder") from None
         return content
 
     def _write(self, name: str, content: dict[str, Any]) -> None:

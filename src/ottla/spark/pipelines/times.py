@@ -1,4 +1,4 @@
-"""Moments, as files and options name them."""
+"""Times in files and options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.spark.pipelines.fields import duration_ms
 
 
 def moment_ms(text: str, now_ms: int) -> int:
-    """2026-11-15, 2026-11-15T09:30 (UTC unless it says otherwise), milliseconds since 1970, or 2h for that long ago."""
+    """2026-11-15, 2026-11-15T09:30 (UTC unless it has an offset), milliseconds since 1970, or 2h for two hours ago."""
     if text.isascii() and text.isdigit() and len(text) > 8:  # noqa: PLR2004 - shorter ones are dates without dashes
         return int(text)
     if text == "now":

@@ -25,12 +25,12 @@ def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str] | None, 
     return {
         "sources": list(pipeline.sources),
         "kind": sink.kind,
-        # As the file says it: a folder with file, state and tables may be moved as a whole.
+        # As written in the file: a folder with file, state and tables may be moved as a whole.
         "place": sink.place.replace(f"{pipeline.file.resolve().parent}/", ""),
         **sink.fingerprint(),
         "mode": sink.mode if stateful else "",
         "stateful": None if stateful is None else list(stateful),
-        # Whether the table can follow them is for the rules of evolution to say.
+        # The rules of evolution decide whether the table can follow.
         "columns": {field.name: shown(field.type) for field in columns.fields},
     }
 
@@ -48,7 +48,7 @@ def refuse_mismatch(sink: str, before: Mapping[str, Any] | None, now: Mapping[st
 def _reason(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     if before["sources"] != now["sources"]:
         return (
-            f"it was made with the sources {', '.join(before['sources'])} in this order, and now there are "
+            f"it was made with the sources {', '.join(before['sources'])} in this order, now with "
             f"{', '.join(now['sources'])}; Spark keeps their offsets by position"
         )
     for key, what in (("kind", "kind of sink"), ("place", "place"), ("partition_by", "partitioning")):
@@ -56,23 +56,23 @@ def _reason(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
             return f"the {what} changed from {_shown(before[key])} to {_shown(now[key])}; existing data is not moved"
     if before.get("key", []) != now["key"]:
         was, is_now = _shown(before.get("key", [])), _shown(now["key"])
-        return f"the key was {was}, and is {is_now} now; rows that were written may share a key"
+        return f"the key changed from {was} to {is_now}; existing rows may share a key"
     if before["mode"] and now["mode"] and before["mode"] != now["mode"]:
-        return f"the mode was {before['mode']}, and is {now['mode']} now"
+        return f"the mode changed from {before['mode']} to {now['mode']}"
     if before["stateful"] is None or now["stateful"] is None:
         return None
     return _state_reason(_compared(before["stateful"]), _compared(now["stateful"]))
 
 
 def with_known_state(before: Mapping[str, Any] | None, now: dict[str, Any]) -> dict[str, Any]:
-    """The fingerprint to keep: a run that does not see the state keeps what an earlier one saw."""
+    """The fingerprint to store: a run that does not know the state keeps the one of an earlier run."""
     if before is None or now["stateful"] is not None:
         return now
     return {**now, "mode": before["mode"], "stateful": before["stateful"]}
 
 
 def _compared(parts: Sequence[str]) -> list[str]:
-    """Without columns that are only carried along, and projections of nothing else: state does not depend on them."""
+    """Without columns that are only passed through, and projections of only these: state does not depend on them."""
     plans = (" <- ".join(each for each in part.split(" <- ") if not _PLAIN.fullmatch(each)) for part in parts)
     return [_CARRIED.sub("Project [", part) for part in plans]
 
@@ -81,13 +81,13 @@ def _state_reason(before: Sequence[str], now: Sequence[str]) -> str | None:
     if before == now:
         return None
     if not before:
-        return f"steps that remember were added ({_operators(now)}), and their state lacks the records read so far"
+        return f"stateful steps were added ({_operators(now)}), whose state would lack the records read so far"
     if not now:
-        return f"steps that remember were taken away ({_operators(before)}), and their state would be lost"
+        return f"stateful steps were removed ({_operators(before)}), whose state would be lost"
     if _operators(before) != _operators(now):
-        return f"what remembers was {_operators(before)}, and is {_operators(now)} now"
+        return f"the stateful steps changed from {_operators(before)} to {_operators(now)}"
     changed = next((one, other) for one, other in zip(before, now, strict=True) if one != other)
-    return f"the state of {_operators(changed[:1])} was made by other keys or functions: {_difference(*changed)}"
+    return f"the state of {_operators(changed[:1])} was made with other keys or functions: {_difference(*changed)}"
 
 
 def _operators(parts: Sequence[str]) -> str:

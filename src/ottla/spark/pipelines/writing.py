@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class EachBatch:
-    """Called by Spark with every micro-batch, and again with one that was not acknowledged."""
+    """Called by Spark with every micro-batch, and again if it was not acknowledged."""
 
     def __init__(self, sink: Sink, checkpoint: str, refused: RefusedRows) -> None:
         self._writer = sink.writer()
@@ -33,7 +33,7 @@ class EachBatch:
         self._refused = refused
         self._query_id: str | None = None
         self._last = -1
-        """The last that this process began: only that one and those before may be repeated."""
+        """The last batch that this process began: only this one and earlier ones may be repeated."""
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         may_be_repeated = self._last in (-1, number)
@@ -43,7 +43,7 @@ class EachBatch:
         )
 
     def _query(self, frame: DataFrame) -> str:
-        """Spark's own id of the query, as old as its checkpoint: a new checkpoint must not find old batches."""
+        """Spark's id of the query, created with its checkpoint: a new checkpoint must not find old batches."""
         if self._query_id is None:
             [line] = frame.sparkSession.read.text(f"{self._checkpoint}/metadata").collect()
             self._query_id = str(json.loads(line[0])["id"])
@@ -98,11 +98,11 @@ def topic_writer(records: DataFrame, topic: str, kafka: Mapping[str, str]) -> Da
 
 
 def write_records(records: DataFrame, topic: str, kafka: Mapping[str, str]) -> None:
-    """At once, instead of as a stream."""
+    """As a batch instead of a stream."""
     options = {f"kafka.{name}": value for name, value in kafka.items()}
     records.write.format("ottla").mode("append").option("topic", topic).options(**options).save()
 
 
 def checkpoint_of(root: str, query: str) -> str:
-    """As Spark takes it: a folder of this machine, or an address."""
+    """In Spark's form: a local folder, or an address."""
     return f"{root.rstrip('/')}/{query}" if "://" in root else (Path(root) / query).as_uri()

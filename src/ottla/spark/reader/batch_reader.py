@@ -1,4 +1,4 @@
-"""A batch read: the offsets are settled when it is planned, and then read in tasks."""
+"""A batch read: the offsets are determined during planning, and read in tasks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BatchReader(DataSourceReader):
         self._schema = schema
         self._wanted = Wanted()
         self.decode: DecodedValues | None = None
-        """Of values with schema ids."""
+        """Decodes values with schema ids."""
 
     def partitions(self) -> list[InputPartition]:
         if self._options.path is not None:

@@ -1,4 +1,4 @@
-"""Consumers of tasks. A Python worker keeps them, and their connections, for its next ranges and tasks."""
+"""Consumers of tasks. A Python worker reuses them, and their connections, for its next ranges and tasks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _idle: Final[dict[Background, list[Consumer[bytes, bytes]]]] = {}
 
 @contextmanager
 def consumer_of(link: Background, options: SourceOptions) -> Iterator[Consumer[bytes, bytes]]:
-    """A consumer for one range. It is kept if the block ends without an error."""
+    """A consumer for one range. It is reused if the block ends without an error."""
     idle = _idle.setdefault(link, [])
     consumer = idle.pop() if idle else link.do(lambda: link.client.consumer(**_consumer_options(options)))
     try:
         yield consumer
     except BaseException:
-        # Also if Spark takes no more rows: a fetch may be in flight that the next range would have to wait for.
+        # Also when Spark stops early: a fetch may be in flight, which the next range would have to wait for.
         link.call(consumer.close())
         raise
     link.call(consumer.unsubscribe())

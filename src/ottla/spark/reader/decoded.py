@@ -21,7 +21,7 @@ _VALUE = "value"
 
 
 def decoded_schema(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """With the columns of the subject's latest version as the type of the value."""
+    """The schema of the rows: the type of the value is that of the subject's latest version."""
     if not options.get("registry"):
         return schema
     from ottla.spark.registry.spark_types import struct_type
@@ -31,7 +31,7 @@ def decoded_schema(schema: StructType, options: Mapping[str, str]) -> StructType
 
 
 def decoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType, DecodedValues | None]:
-    """The schema of the records as they are read, and how their values become those of the given schema."""
+    """The schema of the records as they are read, and the decoder of their values."""
     if not options.get("registry") or _VALUE not in schema.names or not isinstance(schema[_VALUE].dataType, StructType):
         return schema, None
     from ottla.decoding.decoder import ColumnDecoder
@@ -62,7 +62,7 @@ def _settled(options: Mapping[str, str]) -> SettledSchema:
 
 
 class DecodedValues:
-    """In tasks. A value that cannot be read fails the task, or is null."""
+    """Used in tasks. A value that cannot be decoded fails the task, or is null."""
 
     def __init__(self, decoder: ColumnDecoder, *, is_permissive: bool) -> None:
         self._decoder = decoder
@@ -77,5 +77,5 @@ class DecodedValues:
                 from ottla.schema.errors import SchemaError
 
                 reason = errors.drop_null()[0].as_py()
-                raise SchemaError(f'{reason}; option mode = "PERMISSIVE" makes null of such values')
+                raise SchemaError(f"{reason}; set option mode to PERMISSIVE to read such values as null")
             yield batch.set_column(at, _VALUE, rows)

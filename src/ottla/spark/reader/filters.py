@@ -1,6 +1,6 @@
 """Read ranges derived from a query's filters. Pure rules.
 
-Spark still applies every filter to the rows: a filter here only keeps rows from being read that it would drop anyway.
+Spark still applies every filter to the rows: here filters only reduce what is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Every row that the filters let through has all of this."""
+    """What the filters require of every row."""
 
     topics: frozenset[str] | None = None
     topic_prefix: str = ""
@@ -50,7 +50,7 @@ class Wanted:
         )
 
     def narrow(self, whole: OffsetRange) -> OffsetRange:
-        """The part of the range that can hold wanted rows; its size may be nothing."""
+        """The part of the range that can contain matching rows; it may be empty."""
         start = max(whole.start, min(self.first_offset, whole.end))
         return replace(whole, start=start, end=max(start, min(whole.end, self.end_offset)))
 
@@ -91,7 +91,7 @@ def _among(wanted: Wanted, column: tuple[str, ...], values: frozenset[Any]) -> W
 
 def _at_least(wanted: Wanted, column: tuple[str, ...], value: object, *, is_exclusive: bool = False) -> Wanted:
     if column == ("timestamp",) and isinstance(value, datetime):
-        # Rounded down, and never exclusive: a row too many costs nothing.
+        # Rounded down, and never exclusive: an additional row does no harm.
         time_ms = _epoch_ms(value)
         known = wanted.from_time_ms
         return replace(wanted, from_time_ms=time_ms if known is None else max(known, time_ms))
@@ -106,7 +106,7 @@ def _at_least(wanted: Wanted, column: tuple[str, ...], value: object, *, is_excl
 
 
 def _at_most(wanted: Wanted, column: tuple[str, ...], value: object, *, is_exclusive: bool = False) -> Wanted:
-    # Later records may bear earlier timestamps, so a latest time says nothing about where to stop.
+    # Timestamps are not ordered, so an upper bound of the time does not bound the offsets.
     if not isinstance(value, int):
         return wanted
     most = value - is_exclusive

@@ -21,7 +21,7 @@ class Following:
         self._options = options
         self._topic_ids: dict[str, bytes] = {}
         self._first_offsets: Offsets = {}
-        """Of partitions that came later than the query."""
+        """The start offsets of partitions that were added after the start of the query."""
         self._begun_anew: dict[TopicPartition, tuple[int, int]] = {}
         """Partitions of re-created topics: the query's offset in the old one, and the start of the new one."""
         self.known: Partitions = {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 _LAST_VERSION: Final = NAMED_FIRST.produce
-"""Of Produce and Fetch. Topics go by their names in it, and transactions have to be told of partitions."""
+"""The highest version of Produce and Fetch used: with topic names, and AddPartitionsToTxn in transactions."""
 _FETCH_BYTES: Final = 4 << 20
 _REPLICAS_TIMEOUT_MS: Final = 30_000
 
@@ -32,7 +32,7 @@ _REPLICAS_TIMEOUT_MS: Final = 30_000
 async def produce(
     router: Router, at: TopicPartition, batch: bytearray, timeout_s: float, transactional_id: str | None = None
 ) -> int:
-    """Append a numbered batch; its first offset. Sent again under its number, it is stored once."""
+    """Append a batch with a sequence number, and return its base offset. A retried batch is stored once."""
     request = ProduceRequest(
         transactional_id=transactional_id,
         acks=-1,
@@ -48,7 +48,7 @@ async def produce(
 
 
 async def fetch(router: Router, at: TopicPartition, start: int, end: int) -> AsyncIterator[memoryview]:
-    """The raw batches of a partition, from one offset on to the end of the log or to below another."""
+    """The raw batches of a partition, from an offset to the log end or to below another offset."""
     from ottla.records.batches import find_batches
 
     unlimited = (1 << 63) - 1

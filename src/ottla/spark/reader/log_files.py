@@ -1,8 +1,8 @@
 """Reads a broker's data folder without the broker: partitions, segments, end offsets.
 
-The files are Kafka's: `topic-partition/00000000000000000000.log`, with an `.index` beside it whose entries are an
-offset relative to the segment's first and the position of the batch that ends with it. What a running broker is just
-writing is left alone: a log ends before the first batch that is not whole and intact.
+The files are Kafka's: `topic-partition/00000000000000000000.log`, with an `.index` whose entries are a relative offset
+and the position of the batch that ends with it. A batch that a running broker is writing is ignored: the log ends
+before the first incomplete or corrupt batch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SegmentFile:
     base_offset: int
 
     def index(self) -> list[tuple[int, int]]:
-        """Offsets and the positions of the batches that end with them, as far as the index can be believed."""
+        """Offsets and the positions of the batches that end with them, as far as the index is valid."""
         try:
             content = Path(self.path).with_suffix(".index").read_bytes()
         except FileNotFoundError:
@@ -47,7 +47,7 @@ class SegmentFile:
         entries: list[tuple[int, int]] = []
         for relative, position in _INDEX_ENTRY.iter_unpack(content[:whole]):
             if entries and position <= entries[-1][1]:
-                break  # Kafka fills the rest of an index in use with zeros
+                break  # Kafka preallocates the index, filled with zeros
             entries.append((self.base_offset + relative, position))
         return entries
 
@@ -73,7 +73,7 @@ def partitions_in(folder: str) -> list[PartitionFiles]:
             continue
         at = TopicPartition(match[1], int(match[2]))
         end = log_end(segments[-1])
-        # Kafka notes what all replicas have; what is beyond it is not committed.
+        # Records from the checkpointed high watermark on are not committed.
         end = min(end, watermarks.get(at, end))
         start = min(max(segments[0].base_offset, starts.get(at, 0)), end)
         found.append(PartitionFiles(at, segments, start, end))
@@ -81,7 +81,7 @@ def partitions_in(folder: str) -> list[PartitionFiles]:
 
 
 def read_checkpoint(path: Path) -> Offsets:
-    """A small text file of Kafka's: a version, a count, and a topic, a partition and an offset in each line."""
+    """Kafka's checkpoint format: a version, a count, and lines of topic, partition and offset."""
     try:
         lines = path.read_text("utf-8").splitlines()[2:]
         split = [line.rsplit(" ", 2) for line in lines]
@@ -106,7 +106,7 @@ def _segments(folder: Path) -> tuple[SegmentFile, ...]:
 
 
 def log_end(last: SegmentFile) -> int:
-    """The offset after the last whole and intact batch."""
+    """The offset after the last complete, valid batch."""
     with Path(last.path).open("rb") as file:
         fd = file.fileno()
         position, next_offset = _last_known(fd, last)
@@ -120,7 +120,7 @@ def log_end(last: SegmentFile) -> int:
 
 
 def _refuse_damage(block: bytes, segment: SegmentFile, position: int) -> None:
-    """What is being written has nothing behind it; a batch with another one behind it was whole once."""
+    """Whether a later batch is valid: then the invalid one is damaged, and not just being written."""
     try:
         size = read_header(block).size
     except CorruptMessage:
@@ -130,7 +130,7 @@ def _refuse_damage(block: bytes, segment: SegmentFile, position: int) -> None:
 
 
 def _last_known(fd: int, segment: SegmentFile) -> tuple[int, int]:
-    """A position at which a batch begins, near the end, and the lowest offset it can have."""
+    """The position of a batch near the end, and the lowest offset that it can have."""
     for offset, position in reversed(segment.index()):
         try:
             header = read_header(os.pread(fd, HEADER_BYTES, position))
@@ -142,7 +142,7 @@ def _last_known(fd: int, segment: SegmentFile) -> tuple[int, int]:
 
 
 def read_block(fd: int, position: int, least: int = _BLOCK_BYTES) -> bytes:
-    """Bytes from here on, with at least one whole batch in them if the file has one."""
+    """The bytes from this position on, with at least one complete batch if there is one."""
     block = os.pread(fd, least, position)
     if len(block) >= HEADER_BYTES:
         try:

@@ -1,7 +1,7 @@
 """Finds committed records in a partition's files, without its broker.
 
-The log itself says it: batches of transactions are marked as such, and a control batch of their producer ends them.
-Only headers are read.
+Batches of transactions are marked in their headers, and a control batch of the producer ends a transaction. Only
+headers are read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """A transaction, from its first record to the marker that says that it was aborted."""
+    """An aborted transaction, from its first record to its abort marker."""
 
     producer_id: int
     first_offset: int
@@ -34,7 +34,7 @@ class Aborted:
 @dataclass(frozen=True, slots=True)
 class Transactions:
     stable_until: int
-    """How far it is settled what is committed: where the oldest open transaction begins, or else where the log ends."""
+    """The last stable offset: the start of the oldest open transaction, or the log end offset."""
     aborted: tuple[Aborted, ...]
 
 
@@ -57,14 +57,14 @@ def transactions_in(files: PartitionFiles) -> Transactions:
 
 
 def _is_commit(segment: SegmentFile, position: int, size: int) -> bool | None:
-    """Of a control batch; None if it ends no transaction."""
+    """The end marker of a control batch; None for another kind."""
     with Path(segment.path).open("rb") as file:
         marker = read_end_marker(os.pread(file.fileno(), size, position))
     return None if marker is None else marker.is_commit
 
 
 def committed(batches: memoryview, from_offset: int, aborted: Iterable[Aborted]) -> memoryview:
-    """These batches, which begin at this offset or with the batch that holds it, without those that were aborted."""
+    """These batches without aborted ones; the first contains this offset."""
     still = (each for each in aborted if each.last_offset >= from_offset)
     return without_aborted(
         batches, [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in still]

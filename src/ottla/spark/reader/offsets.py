@@ -1,6 +1,6 @@
-"""Offsets in the JSON of Spark's Kafka connector, so that a checkpoint moves between the two. Rules only.
+"""Offsets in the JSON of Spark's Kafka connector, so that checkpoints are compatible. Pure rules.
 
-`{"orders":{"0":23,"1":-2}}`: topic, partition, offset. In what a user gives, -2 is the beginning and -1 the end.
+`{"orders":{"0":23,"1":-2}}`: topic, partition, offset. In options, -2 is the earliest offset and -1 the latest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OffsetTree = dict[str, dict[str, int]]
 
 
 def to_tree(offsets: Mapping[TopicPartition, int]) -> OffsetTree:
-    """What Spark writes to its checkpoint as JSON. It compares text, so the order of keys matters."""
+    """The form that Spark writes to its checkpoint as JSON. Spark compares the text, so the order of keys matters."""
     tree: OffsetTree = {}
     for at, offset in sorted(offsets.items()):
         tree.setdefault(at.topic, {})[str(at.partition)] = offset
@@ -39,7 +39,7 @@ def from_tree(tree: Mapping[str, Mapping[str, int]]) -> Offsets:
 
 
 def parse_offsets(text: str, option: str) -> Offsets:
-    """Offsets, or times, that a user gave as JSON."""
+    """Parse the JSON of an option: offsets or timestamps."""
     example = '{"orders":{"0":23,"1":-2}}'
     tree = _parse_json(text, option, example)
     try:
@@ -52,7 +52,7 @@ def parse_offsets(text: str, option: str) -> Offsets:
 
 
 def parse_partitions(text: str, option: str) -> tuple[TopicPartition, ...]:
-    """Partitions that a user gave as JSON."""
+    """Parse the JSON of the option `assign`."""
     example = '{"orders":[0,1]}'
     tree = _parse_json(text, option, example)
     try:
@@ -73,26 +73,24 @@ def _parse_json(text: str, option: str, example: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where to begin or to end: at an offset or at a time, for each partition or for all."""
+    """The start or the end of a read: an offset or a timestamp, per partition or for all."""
 
     option: str
     is_time: bool = False
     everywhere: int | None = None
-    """-2 is the beginning, -1 the end; or a time in ms."""
+    """-2 is the earliest offset, -1 the latest; or a timestamp in ms."""
     by_partition: Offsets = field(default_factory=dict)
     falls_back_to_latest: bool = False
-    """Where nothing is as new as the time: the end, and not an error."""
+    """Use the end offset, and no error, for a partition without a record at or after the timestamp."""
 
     def wanted(self, partitions: set[TopicPartition]) -> Offsets:
         """The requested offsets of each of these partitions."""
         if self.everywhere is not None:
             return dict.fromkeys(partitions, self.everywhere)
         if missing := sorted(partitions - self.by_partition.keys()):
-            raise ConfigError(
-                f"{self.option} must name every partition that is read; it has nothing for {_some(missing)}"
-            )
+            raise ConfigError(f"{self.option} must name every partition that is read; missing: {_some(missing)}")
         if unknown := sorted(self.by_partition.keys() - partitions):
-            raise ConfigError(f"{self.option} names {_some(unknown)}, which there is not, or which is not read")
+            raise ConfigError(f"{self.option} names partitions that do not exist or are not read: {_some(unknown)}")
         return dict(self.by_partition)
 
 

@@ -48,7 +48,7 @@ class SourceOptions:
     archive: str | None = None
     fail_on_data_loss: bool = True
     push_filters: bool = False
-    """Only for a frame that is used once: Spark applies what it pushes down to every use of the same frame."""
+    """Only for a DataFrame that is used once: Spark applies pushed filters to every use of the same DataFrame."""
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     max_offsets_per_trigger: int | None = None
@@ -66,7 +66,7 @@ class SourceOptions:
 
 
 def kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that begin with `kafka.`, without that."""
+    """The options with the prefix `kafka.`, without the prefix."""
     found = _after_kafka(options)
     if not found.get("bootstrap.servers"):
         raise ConfigError("kafka.bootstrap.servers must be set, such as localhost:9092")
@@ -82,9 +82,9 @@ def parse_source(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     options = {name.lower(): value for name, value in given.items()}
     path = options.get("path")
     if path is not None and is_stream:
-        raise ConfigError("option path is for batch reads; a stream needs kafka.bootstrap.servers and a broker")
+        raise ConfigError("option path is only for batch reads; a stream needs kafka.bootstrap.servers")
     if path is not None and "archive" in options:
-        raise ConfigError("option archive goes with a broker, and path is for files without one; set one of them")
+        raise ConfigError("options archive and path exclude each other: path reads files without a broker")
     if is_stream:
         _refuse_endings(options)
     return SourceOptions(
@@ -149,7 +149,7 @@ def _ending(options: Mapping[str, str]) -> Bound:
 def _refuse_endings(options: Mapping[str, str]) -> None:
     for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
         if name.lower() in options:
-            raise ConfigError(f"{name} is for batch reads; a stream has no end")
+            raise ConfigError(f"{name} is only for batch reads; a stream has no end")
 
 
 def _bound(options: Mapping[str, str], which: str, default: str, *, is_lenient: bool) -> Bound:
@@ -169,6 +169,6 @@ def _bound(options: Mapping[str, str], which: str, default: str, *, is_lenient: 
 def _duration_ms(option: str, text: str) -> int:
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None:
-        raise ConfigError(f"{option} must be a time such as 15m or 30s, got {text!r}")
+        raise ConfigError(f"{option} must be a duration such as 15m or 30s, got {text!r}")
     unit = match[2] or "s"
     return int(match[1]) * _UNIT_MS["ms" if unit.startswith(("ms", "milli")) else unit[0]]

@@ -1,4 +1,4 @@
-"""Ranges of offsets: how much of what there is goes into a batch, and how it is split among tasks. Rules only."""
+"""Offset ranges: how many offsets a micro-batch has, and how they are split among tasks. Pure rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OffsetRange:
     topic_id: bytes = b""
     """The topic id: a re-created topic has another."""
     files: tuple[str, ...] = ()
-    """The files of an archive that hold it; none if it is to be read from the broker."""
+    """The archive files with these records; empty to read them from the broker."""
 
     @property
     def size(self) -> int:
@@ -38,9 +38,8 @@ class OffsetRange:
 
 
 def split(ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None) -> list[OffsetRange]:
-    """As many tasks as were asked for, large ranges in more pieces than small ones; none has too many records.
-
-    The shares are those of the Kafka connector's own calculator.
+    """Split ranges in proportion to their size into at least `minPartitions` tasks, each with a limited number of
+    records, as Spark's Kafka connector does.
     """
     limit = max_records or (LARGE_RANGE if min_partitions is None else None)
     pieces = [each for each in sorted(ranges, key=lambda each: (each.at, each.start)) if each.size > 0]
@@ -71,7 +70,7 @@ def _divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
 def grouped(
     ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[tuple[OffsetRange, ...]]:
-    """The ranges of each task: neighbours that are small together share one, unless a number of tasks was asked for."""
+    """The ranges of each task: small neighbouring ranges share a task, unless minPartitions is set."""
     limit = 0 if min_partitions is not None else min(SMALL_TASK, max_records or SMALL_TASK)
     groups: list[tuple[OffsetRange, ...]] = []
     size = limit
@@ -86,7 +85,7 @@ def grouped(
 
 
 def limited(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], limit: int) -> Offsets:
-    """At most about `limit` offsets in all, each partition in proportion to what it has; as the connector does it."""
+    """About `limit` offsets in total, shared among partitions by their backlog, as the connector does."""
     sizes = {at: offset - start[at] for at, offset in end.items() if offset > start[at]}
     total = sum(sizes.values())
     ends: Offsets = {}

@@ -1,4 +1,4 @@
-"""Rows with the columns of Spark's Kafka connector, out of the columns of our codec."""
+"""Rows with the columns of Spark's Kafka connector, made from the columns of the record codec."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
 
 ROWS_PER_BATCH: Final = 10_000
-"""Spark takes Arrow batches of about this size fastest."""
+"""Spark is fastest with Arrow batches of about this size."""
 
 _COLUMNS: Final = (
     StructField("key", BinaryType()),
@@ -48,18 +48,18 @@ def spark_schema(*, with_headers: bool) -> StructType:
 
 
 def check_schema(schema: StructType) -> StructType:
-    """Any of our columns, in any order: what is not asked for need not travel."""
+    """Check a user's schema: any of the columns, in any order; other columns are not transferred."""
     for field in schema.fields:
         if field.name not in _TYPES:
-            raise ConfigError(f"the schema names a column {field.name}; there are {', '.join(_TYPES)}")
+            raise ConfigError(f"no column {field.name} in this source; it has {', '.join(_TYPES)}")
         if field.dataType != _TYPES[field.name]:
             wanted, given = _TYPES[field.name].simpleString(), field.dataType.simpleString()
-            raise ConfigError(f"the column {field.name} is of type {wanted}, and the schema says {given}")
+            raise ConfigError(f"the column {field.name} has type {wanted}, but the schema says {given}")
     return schema
 
 
 class RowMaker:
-    """Makes rows of one partition's records; what is the same in all of them is made once."""
+    """Makes rows of one partition's records; constant columns are made once."""
 
     def __init__(self, at: TopicPartition, schema: StructType) -> None:
         self._schema = to_arrow_schema(schema, timezone="UTC")
@@ -91,7 +91,7 @@ class RowMaker:
 
     def _headers(self, headers: pa.ListArray) -> pa.ListArray:
         """Null where there are none, as in the Kafka connector."""
-        import pyarrow.compute as pc  # 60 ms that only tasks have to spend, and not the planning of a query
+        import pyarrow.compute as pc  # takes 60 ms, which the planning of a query does not need
 
         kind = self._schema.field("headers").type
         pairs = headers.values

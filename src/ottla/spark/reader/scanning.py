@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from ottla.spark.reader.options import SourceOptions
 
 _PIECE_BYTES: Final = 64 << 20
-"""About as much of a segment is one task's."""
+"""The approximate part of a segment that one task reads."""
 _UNLIMITED: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class FilePiece:
-    """What one task scans: a file from a position on, and of it the offsets from `start` to below `end`."""
+    """What one task scans: a file from a position on, offsets from `start` to below `end`."""
 
     at: TopicPartition
     path: str
@@ -47,14 +47,14 @@ class FilePiece:
     start: int
     end: int
     aborted: tuple[Aborted, ...] = ()
-    """Transactions to leave out, with records in the piece."""
+    """Aborted transactions with records in the piece."""
 
 
 def plan_scan(options: SourceOptions, wanted: Wanted) -> list[FilePiece]:
     assert options.path is not None  # noqa: S101 - or there is nothing to scan
     files = {each.at: each for each in partitions_in(options.path) if options.selection.takes(each.at)}
     if missing := sorted({*options.selection.topics} - {at.topic for at in files}):
-        raise ConfigError(f"path {options.path!r} holds no topic {', '.join(missing)}")
+        raise ConfigError(f"no topic {', '.join(missing)} in path {options.path!r}")
     aborted: dict[TopicPartition, tuple[Aborted, ...]] = {}
     if is_committed_only(options.kafka):
         for at, each in files.items():
@@ -88,7 +88,7 @@ def _resolved(bound: Bound, files: dict[TopicPartition, PartitionFiles]) -> dict
         offsets[at] = _offset_at(each, asked)
         if offsets[at] == each.end and not bound.falls_back_to_latest:
             raise ConfigError(
-                f"{bound.option}: {at} has nothing at or after {asked} ms "
+                f"{bound.option}: {at} has no record at or after {asked} ms "
                 "(set startingOffsetsByTimestampStrategy to latest to begin at its end)"
             )
     return offsets
@@ -103,7 +103,7 @@ def _clipped(whole: OffsetRange, files: PartitionFiles, options: SourceOptions) 
 
 
 def _pieces(files: PartitionFiles, whole: OffsetRange) -> Iterator[FilePiece]:
-    """The segments that hold the range, large ones cut where their index knows a batch to begin."""
+    """The segments with the range; large ones are split where the index has the start of a batch."""
     edges = [*(segment.base_offset for segment in files.segments[1:]), _UNLIMITED]
     for segment, next_base in zip(files.segments, edges, strict=True):
         start, end = max(whole.start, segment.base_offset), min(whole.end, next_base)
@@ -118,7 +118,7 @@ def _pieces(files: PartitionFiles, whole: OffsetRange) -> Iterator[FilePiece]:
 
 
 def _cuts(index: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of an index the entries that are far enough apart: the batch at each position ends with the entry's offset."""
+    """Index entries that are far enough apart; the batch at each position ends with the entry's offset."""
     cuts: list[tuple[int, int]] = []
     for last_offset, position in index:
         if position - (cuts[-1][1] if cuts else 0) >= _PIECE_BYTES:
@@ -127,8 +127,8 @@ def _cuts(index: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _offset_at(files: PartitionFiles, time_ms: int) -> int:
-    """The first offset of a record as new as this; the end if there is none."""
-    import pyarrow.compute as pc  # 60 ms that others need not spend on planning a query
+    """The first offset with a record at or after this timestamp; the end offset if there is none."""
+    import pyarrow.compute as pc  # takes 60 ms, which other queries do not need
 
     for segment in files.segments:
         for header, position in headers(segment):

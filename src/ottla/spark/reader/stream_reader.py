@@ -1,7 +1,6 @@
-"""A streaming read. Spark asks how far there is something to read, plans a micro-batch up to there, and asks again.
-
-One process plans for as long as the query runs, and what is remembered here is remembered there. The reader is also
-pickled into every task, where only its options count.
+"""A streaming read. Spark asks for the latest offsets, plans a micro-batch up to them, and asks again. One process
+does the planning for the whole query, and keeps the state. The reader is also pickled into every task, which uses only
+its options.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._planner: _Planner | None = None
         self.decode: DecodedValues | None = None
-        """Of values with schema ids."""
+        """Decodes values with schema ids."""
 
     @property
     def _planning(self) -> _Planner:
-        # Made when first asked for anything: a reader that goes to a task plans nothing.
+        # Created on first use: a reader in a task plans nothing.
         if self._planner is None:
             self._planner = _Planner(self._options)
         return self._planner
@@ -88,10 +87,10 @@ class _Planner:
         self._first: Offsets | None = None
         self._target: Offsets | None = None
         self.seen: Offsets = {}
-        """Where the partitions ended when last asked."""
+        """The last known end offsets."""
 
     def first_offsets(self) -> Offsets:
-        """Spark asks twice for the first micro-batch: `latest` must not have moved between the two."""
+        """Spark asks twice for the first micro-batch, and `latest` must be the same both times."""
         if self._first is None:
             partitions = self._cluster.partitions(self._options.selection)
             self._first = self._cluster.resolve(self._options.starting, partitions)
@@ -101,10 +100,10 @@ class _Planner:
         self._target = self._cluster.latest(self._cluster.existing(self._options.selection))
 
     def next_end(self, done: Offsets, most: int | None) -> Offsets:
-        """Where the next micro-batch ends; where the last one did, if there is to be none yet."""
+        """The end offsets of the next micro-batch; those of the last one if none is due yet."""
         partitions = self._following.look(done)
         if self._progress is not None:
-            # Spark asks for more only when what it had is done, the last micro-batch included.
+            # Spark asks for more only when the last micro-batch is done.
             self._progress.tell(done)
         self.seen = self._cluster.latest(partitions)
         start = self._following.starts(done)
@@ -126,7 +125,7 @@ class _Planner:
         return ends
 
     def _is_too_early(self, start: Offsets, end: Offsets) -> bool:
-        """Whether minOffsetsPerTrigger says to wait for more; never with AvailableNow, which would wait for ever."""
+        """Whether to wait for more records (minOffsetsPerTrigger); never with AvailableNow, which would not end."""
         least = self._options.min_offsets_per_trigger
         if least is None or self._target is not None or is_enough(start, end, least):
             return False

@@ -1,4 +1,4 @@
-"""A task's ranges of offsets. From the broker, the next fetches are under way while Spark takes the rows."""
+"""Reads a task's offset ranges. The next fetches are in flight while Spark consumes the rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.spark.reader.options import SourceOptions
 
 _WAIT_MS: Final = 100
-"""How long to wait for records before looking whether there are none to come."""
+"""How long to wait for records before checking whether there are any."""
 _PATIENCE_S: Final = 2.0
 """After this time without a record, check whether the partition still has these offsets."""
 _frozen: Final[set[int]] = set()
@@ -98,11 +98,11 @@ class _RangeReader:
 
     async def _begin(self) -> None:
         await self._consumer.assign([self._at])
-        # In the same turn of the loop, or it looks for an offset to begin at, and finds none.
+        # In the same iteration of the event loop, or the consumer would look up a start offset.
         self._consumer.seek(self._at, self._position, until=self._end)
 
     async def _fetch(self) -> tuple[pa.Table, int]:
-        """Records, and where the next ones are."""
+        """Records, and the next offset."""
         table = await self._consumer.fetch_arrow(timeout_ms=_WAIT_MS)
         return table, await self._consumer.position(self._at)
 
@@ -111,7 +111,7 @@ class _RangeReader:
         self._link.do(lambda: self._consumer.seek(self._at, offset, until=self._end))
 
     def _cut(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Without the records past the end of the range."""
+        """The records without those beyond the end of the range."""
         offsets = records.column("offset")
         if len(offsets) and offsets[-1].as_py() >= self._end:
             return records.slice(0, int(offsets.to_numpy().searchsorted(self._end)))
@@ -124,24 +124,24 @@ class _RangeReader:
             self._last_progress_s = monotonic()
         elif monotonic() - self._last_progress_s > self._options.poll_timeout_s:
             raise RequestTimedOut(
-                f"{self._at}: nothing came from offset {self._position} on within {self._options.poll_timeout_s:g} s "
+                f"{self._at}: no records from offset {self._position} on within {self._options.poll_timeout_s:g} s "
                 "(see kafkaConsumer.pollTimeoutMs)"
             )
         elif monotonic() - self._last_progress_s > _PATIENCE_S:
             self._see_the_end()
 
     def _see_the_end(self) -> None:
-        """A partition that is shorter now than when the range was planned would be waited for in vain."""
+        """Check whether the partition was truncated after the range was planned: waiting for it would be in vain."""
         try:
             latest = Cluster(self._link).latest([self._at])[self._at]
         except BrokerUnavailable:
-            return  # it may be back before the patience for polls is over
+            return  # it may be back before the poll timeout
         if latest < self._end:
             lose(cut_short(self._at, self._end - 1, latest), self._options)
             self._end = latest
 
     def _archived_meanwhile(self, maker: RowMaker) -> Iterator[pa.RecordBatch]:
-        """What was dropped from the topic after the range was planned, if an archive has it."""
+        """Archived records that were deleted from the topic after the range was planned."""
         if self._options.archive is None:
             return
         from ottla.spark.archive.reading import archived_rows

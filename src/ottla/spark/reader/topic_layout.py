@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ottla.spark.reader.ranges import OffsetRange
 
 Partitions = dict[TopicPartition, bytes]
-"""Each with the id of its topic."""
+"""The partitions, each with the id of its topic."""
 
 
 class Cluster:
@@ -44,7 +44,7 @@ class Cluster:
         return {at: topic_id for at, topic_id in found.items() if selection.takes(at)}
 
     def existing(self, selection: Selection) -> Partitions:
-        """The same, without deleted ones."""
+        """The partitions that still exist."""
         names = selection.topics or sorted({at.topic for at in selection.partitions})
         views = (
             self._all_topics() if selection.pattern is not None else [v for v in self._views(names) if v is not None]
@@ -81,7 +81,7 @@ class Cluster:
         return self._offsets_at(dict.fromkeys(partitions, EARLIEST))
 
     def divided(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        """The same offsets, by where they are read from: here, all from the broker."""
+        """The ranges by where they are read from: here, all from the broker."""
         return ranges
 
     def live_earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
@@ -93,7 +93,7 @@ class Cluster:
         return self._offsets_at(dict.fromkeys(partitions, LATEST))
 
     def resolve(self, bound: Bound, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The offsets that a user's bound comes to."""
+        """The offsets of a bound given as an option."""
         wanted = bound.wanted(set(partitions))
         if bound.is_time:
             return self._at_times(bound, wanted)
@@ -101,7 +101,7 @@ class Cluster:
         return wanted | self._offsets_at(special)
 
     def at_time(self, partitions: Iterable[TopicPartition], time_ms: int) -> Offsets:
-        """The first offset with a timestamp not older, by partition; the end offset if there is none."""
+        """By partition, the first offset with a record at or after the timestamp; the end offset if there is none."""
         found = self._offsets_at(dict.fromkeys(partitions, time_ms))
         return found | self.latest(at for at, offset in found.items() if offset < 0)
 
@@ -110,7 +110,8 @@ class Cluster:
         none_there = sorted(at for at, offset in found.items() if offset < 0)
         if none_there and not bound.falls_back_to_latest:
             raise ConfigError(
-                f"{bound.option}: {', '.join(map(str, none_there))} has nothing as new as {times_ms[none_there[0]]} ms "
+                f"{bound.option}: {', '.join(map(str, none_there))} has no record at or after "
+                f"{times_ms[none_there[0]]} ms "
                 "(set startingOffsetsByTimestampStrategy to latest to begin at its end)"
             )
         return found | self.latest(none_there)
@@ -122,11 +123,11 @@ class Cluster:
 
 
 def cluster_of(options: SourceOptions) -> Cluster:
-    """The cluster that these options mean, with its archive if they name one."""
+    """The cluster of these options, with the archive if there is one."""
     link, committed = link_to(options.kafka), is_committed_only(options.kafka)
     if options.archive is None:
         return Cluster(link, is_committed_only=committed)
-    # Not for everybody: it takes a tenth of a second to import what reads Parquet.
+    # Only if needed: importing the Parquet reader takes 0.1 s.
     from ottla.spark.archive.history import HistoryCluster
 
     return HistoryCluster(link, options.archive, is_committed_only=committed)

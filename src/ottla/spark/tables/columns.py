@@ -1,4 +1,4 @@
-"""Iceberg schemas as Spark schemas, and whether columns are found in files by their names. Rules only."""
+"""Iceberg schemas as Spark schemas, and whether columns are found in files by their names. Pure rules."""
 
 from __future__ import annotations
 

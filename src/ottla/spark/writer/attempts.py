@@ -1,8 +1,8 @@
-"""Ids of write attempts that survive a crash, so that a repeated write finds the records of the first one.
+"""Ids of write attempts, the same after a crash, so that a repeated write finds the records of the first one.
 
-A task of a micro-batch goes by the same producer id whenever it is repeated: one made from the query's id and the
-task's number. Brokers do not assign producer ids in the upper half. The epoch counts micro-batches and attempts,
-so that a newer attempt shuts out an older one that is cut off but alive. Rules only.
+A task of a micro-batch always has the same producer id, derived from the query's id and the task's number. Brokers do
+not assign producer ids in the upper half. The epoch counts micro-batches and attempts, so that a newer attempt fences
+an older one that is still running. Pure rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Attempt:
     batch_id: int
     task: int
     number: int
-    """How many attempts of this run at this task there were before."""
+    """The number of earlier attempts at this task in this run."""
 
     @property
     def producer_id(self) -> int:
@@ -65,7 +65,7 @@ def query_group(query_id: str) -> str:
 
 
 def transactional_id(query_id: str, task: int, attempt: int) -> str:
-    """The same when a query is started again, so that what was left open is aborted; but not for two attempts of one
-    run, of which Spark may have both under way and take either.
+    """The same after a restart of the query, so that its open transactions are aborted; different for two attempts of
+    one run, which Spark may run at the same time and commit either.
     """
     return f"ottla-sink-{query_id}-{task}" + (f"-{attempt}" if attempt else "")

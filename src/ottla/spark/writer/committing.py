@@ -1,8 +1,7 @@
-"""The driver's end of a write: the transactions of all tasks, committed or aborted.
-
-A micro-batch is committed in three steps. Every transaction is seen to be open; it is written down that they are to
-be committed; they are. Before the second step nothing is committed, and a repetition writes again. After
-it, a repetition of the micro-batch only commits and writes nothing, whichever step the driver died in.
+"""The driver's part of a write: commits or aborts the transactions of all tasks. A micro-batch is committed in three
+steps: check that every transaction is open; store the decision to commit them; commit them. Before the second step
+nothing is committed, and a repetition writes again. After it, a repetition of the micro-batch only commits and writes
+nothing, whichever step the driver died in.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Commit:
         await self._check_are_open(prepared)
         if aborted := await self._committed(prepared):
             raise SinkError(
-                f"the rows of tasks {_tasks(aborted)} are not written: their transactions ran out of time while those "
+                f"the rows of tasks {_tasks(aborted)} are not written: their transactions timed out while those "
                 "of the others were committed"
             )
         await self._tidy(prepared)
@@ -51,12 +50,12 @@ class Commit:
         outcomes = await asyncio.gather(*(self._ends.abort(each) for each in prepared), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
-                _log.warning("a transaction is not aborted now, but when its time is up: %s", outcome)
+                _log.warning("could not abort a transaction; it will time out: %s", outcome)
 
     # A micro-batch
 
     async def is_written(self, batch: int, task: int) -> bool | None:
-        """Of a task's rows, whether they are there from before; None if the micro-batch was not decided on."""
+        """Whether an earlier attempt committed this task's rows; None if there is no decision on the micro-batch."""
         decision = await read_decision(self._admin, self._query_id, batch)
         if decision is None:
             return None
@@ -66,7 +65,7 @@ class Commit:
         return all([await self._ends.commit(each) for each in own])
 
     async def commit_new(self, batch: int, prepared: Sequence[Prepared], task_count: int) -> None:
-        """For the first attempt, before anything was committed."""
+        """Decide to commit, in the first attempt."""
         if prepared:
             await self._check_are_open(prepared)
             await self._carry_out(Decision(batch, task_count, tuple(prepared)))
@@ -74,7 +73,7 @@ class Commit:
     async def commit_repeated(
         self, batch: int, prepared: Sequence[Prepared], task_count: int, settled: Collection[int]
     ) -> None:
-        """With what was decided before, of which the `settled` tasks have committed their part themselves."""
+        """Carry out an earlier decision; the `settled` tasks have committed their part themselves."""
         before = await read_decision(self._admin, self._query_id, batch)
         if before is None or before.batch > batch:
             await self.commit_new(batch, prepared, task_count)
@@ -87,14 +86,14 @@ class Commit:
         anew = {each.task for each in prepared}
         kept = [each for each in before.prepared if each.task not in anew]
         if aborted := await self._committed([each for each in kept if each.task not in settled]):
-            raise SinkError(f"of micro-batch {batch} the rows of tasks {_tasks(aborted)} are lost: {_WHY_LOST}")
+            raise SinkError(f"the rows of tasks {_tasks(aborted)} of micro-batch {batch} are lost: {_WHY_LOST}")
         if prepared:
             await self._check_are_open(prepared)
             again = structs.replace(before, prepared=(*kept, *prepared), revision=before.revision + 1)
             await self._carry_out(again)
 
     async def abort_micro_batch(self, batch: int, prepared: Sequence[Prepared]) -> None:
-        """But not those that it is decided to commit: Spark may give up in the middle of that."""
+        """Abort, except what is decided to be committed: Spark may give up during the commit."""
         try:
             decision = await read_decision(self._admin, self._query_id, batch)
             decided = () if decision is None else decision.prepared
@@ -103,7 +102,7 @@ class Commit:
             _log.warning("could not abort the transactions of micro-batch %d; they will time out: %s", batch, failed)
 
     async def roll_back_rest(self) -> None:
-        """Abort what is still open of this write once it is committed: transactions of tasks that were not repeated."""
+        """Abort open transactions of a committed write: those of tasks that were not repeated."""
         try:
             await self._ends.abort_left_open(await self._admin.list_transactions(states=["Ongoing"]), self._timeout_ms)
         except ClientError as failed:
@@ -124,7 +123,7 @@ class Commit:
         await asyncio.gather(*(self._ends.check_is_open(each) for each in prepared))
 
     async def _committed(self, prepared: Sequence[Prepared]) -> list[Prepared]:
-        """Commit these; those that cannot be, because they were aborted."""
+        """Commit these transactions; returns those that were aborted."""
         outcomes = await asyncio.gather(*(self._ends.commit(each) for each in prepared))
         return [each for each, is_committed in zip(prepared, outcomes, strict=True) if not is_committed]
 

@@ -1,8 +1,7 @@
-"""That a micro-batch is to be committed, written down before the first of its transactions is.
-
-A driver that dies between two of them is gone on for by the next, which finds here which ones there are. It is kept as
-metadata of a consumer group of the sink's own, which brokers limit to 4096 bytes; what is longer goes to further
-groups first. Nothing is removed: a decision is replaced by that of the next micro-batch.
+"""The decision to commit a micro-batch, stored before the first of its transactions is committed. If the driver dies
+between two commits, the next one finds the remaining transactions here. The decision is metadata of a consumer group
+of the sink, which brokers limit to 4096 bytes; a longer one is continued in further groups, which are written first.
+Nothing is removed: a decision is replaced by that of the next micro-batch.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ class Decision(msgspec.Struct, frozen=True):
     task_count: int
     prepared: tuple[Prepared, ...]
     revision: int = 0
-    """A micro-batch of which some transactions were aborted all the same is decided on again."""
+    """Increased by a new decision, if some transactions of the micro-batch were aborted nevertheless."""
 
 
 class _Part(msgspec.Struct, frozen=True):
     decision: Decision
-    """With a part of the prepared transactions."""
+    """A part of the prepared transactions."""
     further_groups: int = 0
 
     @property
@@ -42,7 +41,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 async def read_decision(admin: Admin, query_id: str, batch: int) -> Decision | None:
-    """The last one of a query, if it is on this micro-batch or on a later one."""
+    """The last decision of a query, if it is about this micro-batch or a later one."""
     parts = await _read(admin, _group(query_id))
     first = max(parts, key=lambda part: part.age, default=None)
     if first is None or first.decision.batch < batch:
@@ -52,7 +51,7 @@ async def read_decision(admin: Admin, query_id: str, batch: int) -> Decision | N
         group = _group(query_id, first.decision.revision, number)
         further = [part for part in await _read(admin, group) if part.age == first.age]
         if not further:
-            raise SinkError(f"group {group!r} no longer says what of micro-batch {batch} is to be committed")
+            raise SinkError(f"group {group!r} no longer has the decision on micro-batch {batch}")
         prepared += further[0].decision.prepared
     return msgspec.structs.replace(first.decision, prepared=prepared)
 
@@ -92,5 +91,5 @@ async def _write(admin: Admin, group: str, part: _Part) -> None:
 
 def _group(query_id: str, revision: int | None = None, number: int = 0) -> str:
     group = f"{query_group(query_id)}-decided"
-    # The parts of two that follow each other are apart: a crash must not leave the first with parts of the second.
+    # Two consecutive decisions have separate parts: a crash must not mix them.
     return group if revision is None else f"{group}-{revision % 2}-{number}"

@@ -1,9 +1,9 @@
 """Finds rows of a task that an interrupted attempt already wrote.
 
-Nothing is looked for in the ordinary course. A consumer group of the sink's own keeps marks: when a micro-batch is
-done, where its topics end and which run of the query did it. The first micro-batch of a run, and a task's second
-attempt, read their topics from the mark on and search for their own records. A topic without a mark gets one from
-each task before it writes there for the first time.
+Usually nothing is searched. A consumer group of the sink has marks: after each micro-batch, the end offsets of its
+topics and the run of the query. The first micro-batch of a run, and a task's second attempt, read the topics from the
+mark on and search for their own records. If a topic has no mark, each task sets one before it writes there for the
+first time.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _UNLIMITED: Final = (1 << 63) - 1
 
 
 class BatchMark(msgspec.Struct, frozen=True):
-    """Beside an offset in the group: what was done when the topic ended there."""
+    """Metadata of an offset in the group: the run and the micro-batch after which the topic ended there."""
 
     run: str
     batch: int
 
 
 class EarlierRows:
-    """The rows that are in the topics already; each one found is found once."""
+    """Rows that are already in the topics; each matches once."""
 
     def __init__(self) -> None:
         self.highest_epoch: int | None = None
@@ -56,7 +56,7 @@ class EarlierRows:
         self._rows.update(_digests(topic, rows))
 
     def take(self, topic: str, rows: pa.RecordBatch) -> list[bool]:
-        """For each row whether it still has to be written."""
+        """Whether each row still has to be written."""
         return [not self._take_one(digest) for digest in _digests(topic, rows)]
 
     def _take_one(self, digest: bytes) -> bool:
@@ -68,7 +68,7 @@ class EarlierRows:
 
 
 class TaskDeduplication:
-    """One attempt's view of what others did before it; as a signature of ottla.spark.writer.sending."""
+    """Finds rows that earlier attempts wrote; a `Signature` of ottla.spark.writer.sending."""
 
     transactional_id: str | None = None
 
@@ -84,10 +84,10 @@ class TaskDeduplication:
         self.has_task_group = False
 
     async def meet(self, topic: str) -> None:
-        """Find what is in the topic already."""
+        """Find this task's rows that are already in the topic."""
         if await self._is_done(topic):
             self._done_topics.add(topic)
-        # Settled for good: numbers in a partition go on under one epoch, whatever is found in other topics later.
+        # Final: sequence numbers in a partition continue in one epoch, whatever is found in other topics later.
         self._identities[topic] = Identity(self._attempt.producer_id, self._epoch())
 
     def not_yet_written(self, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -96,7 +96,7 @@ class TaskDeduplication:
         return rows.filter(pa.array(self._earlier.take(topic, rows))) if self._earlier else rows
 
     async def join(self, partitions: Collection[TopicPartition]) -> None:
-        """Nothing: only transactions have to be told."""
+        """Nothing to do: only transactions add partitions."""
 
     def identity_in(self, topic: str) -> Identity:
         return self._identities[topic]
@@ -106,7 +106,7 @@ class TaskDeduplication:
         return self._client.admin
 
     async def _is_done(self, topic: str) -> bool:
-        """Whether the whole micro-batch is in the topic; if not, what of it is there is looked for."""
+        """Whether the whole micro-batch is in the topic; otherwise its existing rows are found."""
         if not self._is_on:
             return False
         if self._marks is None:
@@ -136,7 +136,7 @@ class TaskDeduplication:
         self._may_be_repeated = True
         partitions = await self._client.partitions(topic)
         for at in (TopicPartition(topic, each) for each in partitions):
-            # A partition that was added since the mark is looked at from its beginning.
+            # A partition that was added after the mark is read from its start.
             async for batches in fetch(self._client.router, at, starts.get(at, 0), _UNLIMITED):
                 self._note_own(topic, batches)
 
@@ -156,12 +156,12 @@ class TaskDeduplication:
         epoch = self._attempt.epoch_after(self._earlier.highest_epoch)
         if epoch is None:
             where = f"micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}"
-            raise SinkError(f"task {self._attempt.task} of {where} was started too often to be distinguished again")
+            raise SinkError(f"task {self._attempt.task} of {where} was started too often: no producer epochs left")
         return epoch
 
 
 async def set_marks(client: Client, group: str, topics: Iterable[str], mark: BatchMark) -> None:
-    """Note where these topics end now."""
+    """Set marks at the end offsets of these topics."""
     partitions = [TopicPartition(topic, each) for topic in topics for each in await client.partitions(topic)]
     metadata = msgspec.json.encode(mark).decode()
     ends: _Marks = {}
@@ -175,7 +175,7 @@ async def set_marks(client: Client, group: str, topics: Iterable[str], mark: Bat
 
 
 def _read(marks: _Marks) -> BatchMark:
-    """The oldest of a topic's marks, which are written together."""
+    """The oldest mark of a topic."""
     return min(
         (msgspec.json.decode(each.metadata, type=BatchMark) for each in marks.values()), key=lambda mark: mark.batch
     )

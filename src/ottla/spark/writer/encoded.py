@@ -22,7 +22,7 @@ _ONLY_WITH_REGISTRY: Final = ("subject", "valueformat", "register")
 
 
 def encoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType, EncodedValues | None]:
-    """The schema of the records as they are written, and how the given values become theirs."""
+    """The schema of the records as they are written, and the encoder of their values."""
     if not options.get("registry"):
         if given := [name for name in _ONLY_WITH_REGISTRY if name in options]:
             raise ConfigError(f"option {given[0]} needs the option registry")
@@ -40,7 +40,7 @@ def encoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType
         columns_in_struct(kind),
         truth("register", options.get("register", "true")),
     )
-    encoder.schema()  # says now what cannot be written
+    encoder.schema()  # fails now if a type cannot be written
     fields = [StructField(_VALUE, BinaryType()) if each.name == _VALUE else each for each in schema.fields]
     return StructType(fields), EncodedValues(encoder)
 
@@ -63,7 +63,7 @@ def _subject(options: Mapping[str, str]) -> str:
 
 
 class EncodedValues:
-    """In tasks. Goes to workers by pickle."""
+    """Used in tasks; pickled."""
 
     def __init__(self, encoder: RowEncoder) -> None:
         self._encoder = encoder

@@ -46,11 +46,11 @@ class SinkOptions:
     transaction_timeout_ms: int
     deduplicate: bool
     columns: tuple[str, ...]
-    """Of those that count, the ones that are there."""
+    """The columns of the sink that the rows have."""
     write_id: str | None = None
-    """Names a batch write, so that a call after the driver's death finishes it, and does not repeat it."""
+    """The name of a batch write: repeated after a crash of the driver, it is completed and not duplicated."""
     encode: EncodedValues | None = None
-    """Makes the values of structs, with the option registry."""
+    """Encodes structs as values, with the option registry."""
 
 
 def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -96,7 +96,7 @@ def _checked_columns(schema: StructType, topic: str | None) -> tuple[str, ...]:
     if "value" not in there:
         raise SinkError(f"a sink needs a column named value, of bytes or text; there are {', '.join(schema.names)}")
     if topic is None and "topic" not in there:
-        raise SinkError("a sink needs the option topic, or a column named topic that says where each row goes")
+        raise SinkError("a sink needs the option topic, or a column named topic")
     for name, kind in there.items():
         if not isinstance(kind, _TYPES[name]):
             wanted = " or ".join(each.typeName() for each in _TYPES[name])

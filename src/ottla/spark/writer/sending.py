@@ -60,7 +60,7 @@ class TaskSender:
         return sorted(self._partition_counts)
 
     async def send(self, rows: pa.RecordBatch) -> None:
-        """Write these rows, but those that an earlier attempt wrote; returns when all are acknowledged."""
+        """Write these rows, except those that an earlier attempt wrote; returns when all are acknowledged."""
         self._turn += 1
         work: dict[TopicPartition, pa.RecordBatch] = {}
         for topic, part in self._by_topic(rows):
@@ -77,7 +77,7 @@ class TaskSender:
             return
         topics = rows.column(rows.schema.get_field_index("topic"))
         if topics.null_count:
-            raise SinkError("a row's topic is null; the column topic must say where each row goes")
+            raise SinkError("the column topic is null in a row, and the option topic is not set")
         for topic in pc.unique(topics).to_pylist():
             yield topic, rows.filter(pc.equal(topics, topic))
 
@@ -89,7 +89,7 @@ class TaskSender:
         self._partition_counts[topic] = len(view.partitions)
 
     def _partitions(self, topic: str, rows: pa.RecordBatch) -> pa.Array:
-        """Where each row goes: as its column says, by its key, or all without one to one partition after the other."""
+        """The partition of each row: by its column, by its key, or round robin for rows without a key."""
         count = self._partition_counts[topic]
         chosen = key_partitions(rows, count)
         chosen = pc.if_else(pc.less(chosen, 0), pa.scalar(self._turn % count, pa.int32()), chosen)
@@ -98,7 +98,7 @@ class TaskSender:
         given = rows.column(rows.schema.get_field_index("partition"))
         named = pc.min_max(given).as_py()
         if named["min"] is not None and not 0 <= named["min"] <= named["max"] < count:
-            raise SinkError(f"a row names partition {named['max']} of {topic}, which has {count}")
+            raise SinkError(f"no partition {named['max']} in topic {topic} (it has {count})")
         return pc.coalesce(given.cast(pa.int32()), chosen)
 
     async def _send_to(self, at: TopicPartition, rows: pa.RecordBatch) -> None:
@@ -109,7 +109,7 @@ class TaskSender:
             first, done = done, source.append_to(builder, done)
             if builder.size > builder.max_bytes:
                 raise SinkError(
-                    f"a row of {builder.size} bytes for {at}, and a batch may have {builder.max_bytes} "
+                    f"{at}: a row of {builder.size} bytes is larger than a batch ({builder.max_bytes}) "
                     "(raise kafka.max.request.size)"
                 )
             await self._send_batch(at, builder, done - first)
@@ -129,7 +129,7 @@ class TaskSender:
         except ProducerFenced as fenced:
             raise SinkError(
                 f"{at}: a later attempt at micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}, or "
-                f"a later micro-batch, has written here; this one must not ({fenced})"
+                f"a later micro-batch, has written here and fenced this one ({fenced})"
             ) from fenced
         self._sequences[at] = (sequence + count) & _LAST_SEQUENCE
         first, _ = self.placed.get(at, (offset, 0))

@@ -1,7 +1,7 @@
 """A task's rows in a transaction that the task leaves open, and the driver ends.
 
-A transaction is its transactional id, producer id and epoch: any process that knows them can end it. A task that is
-tried again, or repeated after a crash, starts over with its transactional id, which aborts an open transaction.
+A transaction is identified by its transactional id, producer id and epoch: any process with these can end it. A task
+that is retried, or repeated after a crash, initializes its transactional id, which aborts an open transaction.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNLIMITED: Final = (1 << 63) - 1
 
 
 class Prepared(msgspec.Struct, frozen=True, array_like=True):
-    """All rows of a task, written and not yet ended, and where the first of them is in the log."""
+    """An open transaction with all rows of a task, and the offset of its first record."""
 
     task: int
     attempt: int
@@ -62,7 +62,7 @@ class Prepared(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TaskTransaction:
-    """What a task writes under; as a signature of ottla.spark.writer.sending."""
+    """The transaction of a task; a `Signature` of ottla.spark.writer.sending."""
 
     def __init__(self, router: Router, attempt: Attempt, timeout_ms: int) -> None:
         self.transactional_id: str | None = attempt.transactional_id
@@ -74,7 +74,7 @@ class TaskTransaction:
         self._joined: set[TopicPartition] = set()
 
     async def begin(self) -> bool:
-        """False if the broker has no transactions."""
+        """Whether the broker supports transactions."""
         try:
             self._identity = await _new_identity(self._router, self._id, self._timeout_ms)
         except UnsupportedByBroker:
@@ -88,8 +88,8 @@ class TaskTransaction:
             if refused.code is ErrorCode.UNSUPPORTED_VERSION:
                 return False
             if refused.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
-                limit = "the broker's transaction.max.timeout.ms is less"
-                raise SinkError(f"kafka.transaction.timeout.ms is {self._timeout_ms}, and {limit}") from refused
+                limit = "the broker's transaction.max.timeout.ms is lower"
+                raise SinkError(f"kafka.transaction.timeout.ms is {self._timeout_ms}, but {limit}") from refused
             raise
         return True
 
@@ -103,7 +103,7 @@ class TaskTransaction:
         return self._identity
 
     async def join(self, partitions: Collection[TopicPartition]) -> None:
-        """Before the first batch goes to a partition, the coordinator must know."""
+        """Adds the partition to the transaction before its first batch."""
         new = set(partitions) - self._joined
         if new:
             await ask(self._router, add_partitions(self._id, self._identity, sorted(new)))
@@ -122,7 +122,7 @@ class TaskTransaction:
 
 
 class TransactionEnds:
-    """What the driver does with the transactions of its tasks."""
+    """Commits and aborts the transactions of tasks, in the driver."""
 
     def __init__(self, router: Router, query_id: str) -> None:
         self._router = router
@@ -132,20 +132,20 @@ class TransactionEnds:
         return transactional_id(self._query_id, prepared.task, prepared.attempt)
 
     async def check_is_open(self, prepared: Prepared) -> None:
-        """It must be open still, or those that are would be committed without it."""
+        """Check that it is still open: otherwise the others would be committed without it."""
         try:
-            # It has this partition already, so that nothing changes.
+            # The partition is already in the transaction, so nothing changes.
             await ask(self._router, add_partitions(self._id(prepared), prepared.identity, [prepared.at]))
         except BrokerError as refused:
             if refused.code not in _OVER:
                 raise
             raise SinkError(
                 f"the transaction of task {prepared.task} was aborted before all tasks were done: it was open for "
-                f"longer than kafka.transaction.timeout.ms, or the task was begun once more ({refused})"
+                f"longer than kafka.transaction.timeout.ms, or the task was restarted ({refused})"
             ) from refused
 
     async def commit(self, prepared: Prepared) -> bool:
-        """Whether it is committed; as often as is wanted. False if it was aborted before."""
+        """Commit; idempotent. False if it was aborted before."""
         try:
             await ask(self._router, end(self._id(prepared), prepared.identity, NAMED_FIRST, is_commit=True))
         except BrokerError as refused:
@@ -155,7 +155,7 @@ class TransactionEnds:
         return True
 
     async def abort(self, prepared: Prepared) -> None:
-        """Unless it has ended already, however that was."""
+        """Abort, unless it has already ended."""
         try:
             await ask(self._router, end(self._id(prepared), prepared.identity, NAMED_FIRST, is_commit=False))
         except BrokerError as refused:
@@ -163,7 +163,7 @@ class TransactionEnds:
                 raise
 
     async def fence_earlier_attempts(self, prepared: Prepared, timeout_ms: int) -> None:
-        """Their open transactions would block readers of committed records."""
+        """Abort open transactions, which block readers of committed records."""
         for attempt in range(prepared.attempt):
             await _new_identity(self._router, transactional_id(self._query_id, prepared.task, attempt), timeout_ms)
 
@@ -175,7 +175,7 @@ class TransactionEnds:
                 await _new_identity(self._router, each.transactional_id, timeout_ms)
 
     async def _was_committed(self, prepared: Prepared) -> bool:
-        """The coordinator knows no more of it, but the log does: the producer's next marker is the transaction's."""
+        """Find the result in the log when the coordinator has forgotten it: the producer's next marker."""
         retries = RetryBudget(self._router)
         while True:
             async for batches in fetch(self._router, prepared.at, prepared.offset, _UNLIMITED):

@@ -42,11 +42,11 @@ class Written(WriterCommitMessage):
 
     attempt: Attempt
     prepared: Prepared | None = None
-    """Its rows, to be committed."""
+    """Its open transaction."""
     was_there: bool | None = None
-    """Whether its rows are committed from before; None if nothing of the micro-batch is."""
+    """Whether an earlier attempt committed its rows; None if nothing of the micro-batch is committed."""
     topics: list[str] = field(default_factory=list)
-    """Where it wrote without a transaction."""
+    """The offsets written without a transaction."""
     placed: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     has_task_group: bool = False
 
@@ -74,7 +74,7 @@ class BatchWriter(DataSourceArrowWriter):
         _forget_task_groups(written, self._options)
         places = [f"{at} {first} to {end - 1}" for each in written for at, (first, end) in sorted(each.placed.items())]
         if places:
-            _log.error("the write failed, and these offsets are written and stay: %s", ", ".join(places))
+            _log.error("the write failed; these offsets are written and not rolled back: %s", ", ".join(places))
 
     def _commit(self, link: Background) -> Commit:
         return Commit(link.client, self._job_id, self._options.transaction_timeout_ms)
@@ -85,7 +85,7 @@ class NamedBatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: SinkOptions, write_id: str) -> None:
         self._options = options
-        # Of a fixed form: no id may be the beginning of another. The same id is another write in another topic.
+        # Hashed, so that no id is a prefix of another. The same id in another topic is another write.
         self._query_id = str(uuid.uuid5(_WRITES, f"{options.topic or ''}/{write_id}"))
         self._run_id = str(uuid.uuid4())
 
@@ -128,7 +128,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class TaskWrite:
-    """One attempt at one task: in a transaction, or where there are none, in a way that can be repeated."""
+    """One attempt at one task: in a transaction or, without transactions, idempotent."""
 
     def __init__(self, options: SinkOptions, attempt: Attempt, *, may_be_decided: bool) -> None:
         self._options = options
@@ -143,7 +143,7 @@ class TaskWrite:
         sender: TaskSender | None = None
         try:
             for rows in iterator:
-                # Rows that are there already are taken all the same: what is before this must come to its end.
+                # Existing rows are consumed as well: the upstream must be read to its end.
                 if rows.num_rows and not self._was_there:
                     sender = sender or self._link.call(self._begin())
                     if sender is not None:
@@ -155,12 +155,12 @@ class TaskWrite:
         return self._written(sender)
 
     async def _begin(self) -> TaskSender | None:
-        """None if there is nothing to write, because it is there from before."""
+        """None if there is nothing to write because an earlier attempt committed it."""
         client, attempt, options = self._link.client, self._attempt, self._options
         if options.transactional:
             transaction = TaskTransaction(client.router, attempt, options.transaction_timeout_ms)
             if self._may_be_decided:
-                # Before the transaction begins, which would abort the one that was decided on.
+                # Before the transaction begins, which would abort the one that is to be committed.
                 commit = Commit(client, attempt.query_id, options.transaction_timeout_ms)
                 self._was_there = await commit.is_written(attempt.batch_id, attempt.task)
                 if self._was_there:
@@ -169,9 +169,9 @@ class TaskWrite:
                 self._transaction = transaction
                 return TaskSender(client, options, attempt, transaction)
         if options.write_id is not None:
-            raise SinkError("writeId needs a broker with transactions, and this one has none")
+            raise SinkError("writeId needs a broker with transactions; this broker does not support them")
         if not options.deduplicate:
-            # Nothing is to be found again, so the name may be any; but no two may share it.
+            # Never looked up again, so any unique name will do.
             attempt = replace(attempt, query_id=str(uuid.uuid4()))
         self._deduplication = TaskDeduplication(client, attempt, is_on=options.deduplicate)
         return TaskSender(client, options, attempt, self._deduplication)
@@ -182,7 +182,7 @@ class TaskWrite:
         try:
             self._link.call(self._transaction.abort())
         except ClientError as failed:
-            _log.warning("a transaction is not aborted now, but when its time is up: %s", failed)
+            _log.warning("could not abort a transaction; it will time out: %s", failed)
 
     def _written(self, sender: TaskSender | None) -> Written:
         if sender is None:
@@ -214,7 +214,7 @@ def commit_micro_batch(options: SinkOptions, written: Sequence[Written], batch_i
 
 
 def commit_named_write(options: SinkOptions, query_id: str, written: Sequence[Written]) -> None:
-    """And roll back what an earlier call left open in tasks that this call does not have."""
+    """Also abort transactions that an earlier call left open in tasks that this call does not have."""
     link = link_to(options.kafka)
     if any(each.was_there is not None for each in written):
         _log.warning("the write %s was committed by an earlier call; its rows are not written again", options.write_id)
@@ -225,7 +225,7 @@ def commit_named_write(options: SinkOptions, query_id: str, written: Sequence[Wr
 def _task() -> TaskContext:
     task = TaskContext.get()
     if task is None:
-        raise SinkError("rows are written by tasks of Spark only")
+        raise SinkError("rows can be written only by tasks of Spark")
     return task
 
 
@@ -245,4 +245,4 @@ def _forget_task_groups(written: Sequence[Written], options: SinkOptions) -> Non
     try:
         link.call(link.client.admin.delete_groups(groups))
     except ClientError as failed:
-        _log.warning("marks that are of no more use stay in %s: %s", ", ".join(groups), failed)
+        _log.warning("could not remove old marks from group %s: %s", ", ".join(groups), failed)

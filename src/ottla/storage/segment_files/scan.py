@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.core.errors import ApiError, CorruptMessage
-from ottla.records.batch import HEADER_BYTES, BatchHeader, check_batch, read_header
+from ottla.records.batch import (
+    CHECKSUM_STARTS_AT,
+    HEADER_BYTES,
+    LENGTH_STARTS_AT,
+    MAGIC,
+    BatchHeader,
+    check_batch,
+    read_header,
+)
+from ottla.records.checksum import crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +29,10 @@ NO_LIMIT: Final = 1 << 62
 _CHUNK_BYTES: Final = 1 << 20
 _MAGIC_AT: Final = 16
 MAX_OFFSETS_IN_A_FILE: Final = 1 << 31
+_LENGTH_AT: Final = 8
+_LENGTH_MAGIC_CHECKSUM: Final = struct.Struct(">I4xBI")
+_LARGEST_BATCH_BYTES: Final = 1 << 27
+"""Larger batches exceed the maximum size of a request."""
 
 
 class FoundBatch(NamedTuple):
@@ -103,11 +117,25 @@ def walk(stretch: Stretch, read_ahead: int = _CHUNK_BYTES) -> Iterator[FoundBatc
 
 
 def has_whole_batch(stretch: Stretch) -> bool:
-    """Whether all bytes of a batch are at its position, intact or not: more than a prefix of one."""
-    try:
-        return _Window(stretch).header_at(stretch.position).size <= stretch.end - stretch.position
-    except ApiError:
+    """Whether all bytes of a batch are at its position, intact or not: more than a prefix of one.
+
+    The checksum covers neither the length nor the magic. So if one of them is damaged, the checksum still shows that
+    all other bytes are there: those up to the end of the file, or up to a length that differs in one bit.
+    """
+    read, position, end, *_ = stretch
+    room = end - position
+    if room < HEADER_BYTES:
         return False
+    length, magic, checksum = _LENGTH_MAGIC_CHECKSUM.unpack_from(read(position, HEADER_BYTES), _LENGTH_AT)
+    size = LENGTH_STARTS_AT + length
+    if magic == MAGIC and HEADER_BYTES <= size <= room:
+        return True
+    sizes = {size}
+    if magic == MAGIC:
+        sizes = {room, *(LENGTH_STARTS_AT + (length ^ (1 << bit)) for bit in range(32))}
+    possible = [each for each in sizes if HEADER_BYTES <= each <= min(room, _LARGEST_BATCH_BYTES)]
+    data = memoryview(read(position, max(possible, default=0)))
+    return any(crc32c(data[CHECKSUM_STARTS_AT:each]) == checksum for each in possible)
 
 
 def _misplaced(window: _Window, batch: FoundBatch, expected: int, end_offset: int) -> str | None:

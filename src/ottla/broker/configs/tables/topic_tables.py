@@ -57,6 +57,14 @@ TABLES: Final = (
         documentation="The columns of JSON values, in Spark's DDL.",
     ),
     Definition(
+        name="ottla.table.mode",
+        type=ConfigType.STRING,
+        default="append",
+        rule=one_of("append", "upsert"),
+        is_hidden=True,
+        documentation="append: a row for each record. upsert: a row for each key; a tombstone deletes it.",
+    ),
+    Definition(
         name="ottla.table.subject",
         type=ConfigType.STRING,
         default="",

@@ -19,7 +19,7 @@ _NEAR: Final = 1e-9
 
 
 def differences(case: Case, outcome: Outcome) -> list[str]:
-    """Lines for people; none if the outcome is as expected."""
+    """The differences as lines of text; none if the outcome is as expected."""
     lines = []
     for sink, expected in case.rows.items():
         lines += row_differences(f"sink {sink}", expected, outcome.rows[sink], outcome.columns[sink])

@@ -37,9 +37,9 @@ class Case:
     records: Mapping[str, Sequence[SampleRecord]]
     """By source."""
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    """By sink: the rows it is given, in any order. Sinks that are not named are not compared."""
+    """By sink: the expected rows, in any order. Other sinks are not compared."""
     dead_letters: Mapping[str, Sequence[ExpectedDeadLetter]] = field(default_factory=dict)
-    """By source. A source that is not named must have none."""
+    """By source; other sources must have none."""
     tables: Mapping[str, str] = field(default_factory=dict)
     """Paths of static tables, in place of those of the pipeline."""
 
@@ -50,7 +50,7 @@ class DeadLetter:
     key: bytes | None
     reason: str
     headers: tuple[tuple[str, bytes | None], ...] = ()
-    """Without those that a pipeline adds."""
+    """Without headers that a pipeline adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

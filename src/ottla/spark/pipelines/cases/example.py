@@ -1,4 +1,4 @@
-"""First test cases for a new pipeline's file, from a record of its topic. Rules only."""
+"""Example test cases for a new pipeline's file, from a record of its topic. Pure rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ dead_letters = [{{ value = "oops", reason = "not JSON" }}]
 
 
 def example_tests(file: str, values: Sequence[bytes | None]) -> str | None:
-    """For the file that `ottla pipeline init` wrote; None if no record can be written down on one line as JSON."""
+    """For the file that `ottla pipeline init` wrote; None if no record fits on one line as JSON."""
     for value in values:
         try:
             tree = json.loads(value or b"")

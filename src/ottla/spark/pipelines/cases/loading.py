@@ -1,4 +1,4 @@
-"""From the text of `NAME.tests.toml` to test cases, or to all mistakes in it."""
+"""Parses `NAME.tests.toml` into test cases, or reports all errors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def parse_cases(text: str, file: Path, pipeline: Pipeline) -> list[Case]:
 
 
 class _Reader:
-    """Of one case. Each method takes a value of the file and notes what is wrong with it."""
+    """Reads one case. Each method parses a value of the file and reports its errors."""
 
     def __init__(self, name: str, given: Mapping[str, Any], file: Path, pipeline: Pipeline, mistakes: Mistakes) -> None:
         self._name = name
@@ -87,7 +87,7 @@ class _Reader:
         self._mistakes.add(("case", self._name, key) if key else ("case", self._name), what)
 
     def _by_name(self, key: str, known: Iterable[str], read: Callable[[str, Any], list[Any]]) -> dict[str, list[Any]]:
-        """`key.NAME = …`; without a name if there is only one that it can mean."""
+        """`key.NAME = …`; the name may be omitted if there is only one."""
         given, names = self._given.get(key), list(known)
         if given is None:
             return {}

@@ -1,4 +1,4 @@
-"""Running test cases: the steps of a real run on real Spark, with sample records in the place of topics."""
+"""Runs test cases: the steps of a pipeline on Spark, with sample records instead of topics."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def load_for_tests(file: Path) -> Pipeline:
-    """A pipeline's file, with pinned schemas; variables that are not set are empty, since no sink is reached."""
+    """A pipeline's file, with pinned schemas; unset variables are empty, since sinks are not used."""
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as refused:
@@ -70,7 +70,7 @@ def load_for_tests(file: Path) -> Pipeline:
 
 
 def session_for_tests(pipeline: Pipeline) -> SparkSession:
-    """A Spark for short jobs; the one of this process, if there is one."""
+    """A Spark session for short jobs; the existing one of this process, if any."""
     spark = pipeline_session(pipeline, "local[1]")
     spark.conf.set(_SHUFFLES, pipeline.spark.get(_SHUFFLES, "1"))
     silence(spark, pipeline)
@@ -92,7 +92,7 @@ def run_cases(spark: SparkSession, pipeline: Pipeline, cases: Iterable[Case]) ->
 
 
 def run_case(spark: SparkSession, pipeline: Pipeline, case: Case) -> Outcome:
-    """Run a case's records. Sinks that the case does not name are left out, unless it names none."""
+    """Run a case's records, for the sinks that the case names, or for all if it names none."""
     activate(spark)
     changed = replace(
         pipeline,
@@ -144,7 +144,7 @@ def _letters(frame: DataFrame) -> list[DeadLetter]:
 
 
 def _typed_case(case: Case, found: Outcome) -> Case:
-    """With the expected values as values of the columns' types."""
+    """The case with expected values converted to the columns' types."""
     rows = {}
     for sink, expected in case.rows.items():
         types = found.columns[sink]

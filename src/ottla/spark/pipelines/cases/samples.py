@@ -1,4 +1,4 @@
-"""Sample records as Spark's frame, in the place of a topic."""
+"""Sample records as a DataFrame, instead of a topic."""
 
 from __future__ import annotations
 

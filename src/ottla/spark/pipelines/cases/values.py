@@ -1,4 +1,4 @@
-"""Values of JSON or TOML as Python's values of the type that Spark says, so that two of them can be compared."""
+"""Converts values of JSON or TOML to Python values of a Spark type, so that they can be compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Type = Any
 
 
 def typed(value: object, kind: Type) -> object:
-    """A value that is not of the type stays as it is, and then equals none that is."""
+    """A value of another type is returned unchanged, and is then unequal."""
     if value is None:
         return None
     if isinstance(kind, dict):

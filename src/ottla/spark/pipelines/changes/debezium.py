@@ -20,7 +20,7 @@ UPSERTS: Final = ("c", "u", "r")
 DELETION: Final = "d"
 _TRUNCATION: Final = "t"
 CHANGE_COLUMNS: Final = ("_deleted", "_op", "_changed_at")
-"""What a row has beside the columns of every row."""
+"""Additional columns of a row."""
 
 
 def envelope_ddl(row: str, *, has_wrapper: bool, is_flattened: bool) -> str:

@@ -1,4 +1,4 @@
-"""Records of Debezium as rows of Spark's: upserts and deletes."""
+"""Debezium records as rows: upserts and deletes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns that a record's key holds. It is JSON, plain or with its schema beside it, or the text of one value."""
+"""The columns in a record's key, which is JSON, plain or with its schema, or the text of one value."""
 
 from __future__ import annotations
 

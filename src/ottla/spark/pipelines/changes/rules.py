@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.sinks.sink import Sink
 
 DELETED: Final = "_deleted"
-"""The column of a source's rows that says whether a record deletes its key."""
+"""The column of a source's rows that marks deletes."""
 DELETE: Final = "_ottla_delete"
 """The same once the sink has decided; it is never stored."""
 ORIGIN: Final = ("_topic", "_partition", "_offset")
@@ -39,7 +39,7 @@ class ChangeRule:
 
 
 def check_columns(sink: Sink, columns: Struct) -> None:
-    """Refuse a key or an order that the rows do not have, or that cannot be compared."""
+    """Reject a key or an order column that the rows lack, or that cannot be compared."""
     rule = sink.changes
     for what, names in (("key", rule.key), ("order_by", (rule.order_by,) if rule.order_by else ())):
         for name in names:
@@ -61,7 +61,7 @@ def null_key(row: dict[str, object], key: Sequence[str]) -> str | None:
 
 
 def refuse_lost_deletes(pipeline: Pipeline, sink: Sink, columns: Collection[str]) -> None:
-    """Refuse steps that drop the column that says which rows delete: deletes would be written as rows of nulls."""
+    """Reject steps that drop the column that marks deletes: deletes would be written as rows of nulls."""
     sources = [source.name for source in pipeline.sources.values() if source.has_deletes]
     if not sources or DELETED in columns or sink.changes.delete_when is not None:
         return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def write_changes(table: MergingTable, frame: DataFrame, sink: StoredSink, batch: MicroBatch) -> int:
-    """Returns how many changes were made; none, if the micro-batch is in the table already."""
+    """Returns the number of changes; 0 if the micro-batch is already in the table."""
     if table.has(batch.id):
         return 0
     found = table.columns()

@@ -1,4 +1,4 @@
-"""The SQL of database sinks. Rules only."""
+"""The SQL of database sinks. Pure rules."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ class LetterFilter:
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
-        # Made here and used where the client runs, never at the same time.
+        # Created here and used in the client's thread, never concurrently.
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         columns = ", ".join(f'? AS "{name}"' for name in COLUMNS)
         self._query = f"SELECT ({expression}\n) FROM (SELECT {columns})"  # noqa: S608 - the user's expression, on the user's rows
         try:
-            # Only compiled: a function may refuse a value, a column that is not there is a mistake.
+            # Only compiled, to find unknown columns: functions may fail on these values.
             self._database.execute(f"EXPLAIN {self._query}", [None] * len(COLUMNS))
         except sqlite3.Error as wrong:
             raise ConfigError(f"--where: {wrong} (columns: {', '.join(COLUMNS)})") from None
@@ -41,7 +41,7 @@ class LetterFilter:
 
 
 class SkippedLetters:
-    """Dead letters below the position of the group that were not chosen, as inclusive ranges of offsets."""
+    """Dead letters below the position of the group that were not selected, as inclusive ranges of offsets."""
 
     def __init__(self, note: str = "") -> None:
         self._ranges: list[tuple[int, int]] = []
@@ -58,7 +58,7 @@ class SkippedLetters:
         return self._ranges[0][0] if self._ranges else None
 
     def note(self) -> str:
-        """For the group's committed offset."""
+        """The metadata for the group's committed offset."""
         if not self._ranges:
             return ""
         text = _LEFT + ",".join(str(a) if a == b else f"{a}-{b}" for a, b in self._ranges)
@@ -70,7 +70,7 @@ class SkippedLetters:
         return text
 
     def take(self, offset: int, *, is_sent: bool) -> None:
-        """In the order of offsets. What was sent is no longer left out."""
+        """Called in the order of offsets. A letter that was sent is no longer skipped."""
         if is_sent:
             self._remove(offset)
             self._is_open = False

@@ -1,4 +1,4 @@
-"""The dead letters of a span of offsets: read and parsed by Spark, sent in transactions with the position."""
+"""Delivers the dead letters of an offset range: read and parsed by Spark, sent in transactions with the position."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class SourceDeadLetters:
         """Since the start."""
 
     def find_position(self) -> bool:
-        """Before the queries start, so that no record is missed; whether there was one from an earlier run."""
+        """Called before the queries start, so that no record is missed; returns whether an earlier run had a
+        position.
+        """
         link = link_to(self._kafka)
         given = {
             f"{name}": value for name, value in StreamReading(self._kafka).options(self._source, self.group).items()
@@ -54,7 +56,7 @@ class SourceDeadLetters:
         committed = link.call(link.client.admin.group_offsets(self.group))
         partitions = cluster.partitions(options.selection)
         known = {at: each.offset for at, each in committed.items() if at in partitions}
-        # As the stream does it: what is new in a topic that is read is read from its beginning.
+        # As the stream does: a new partition of a known topic is read from its start.
         missing = [at for at in partitions if at not in known]
         begun = cluster.earliest(missing) if known else cluster.resolve(options.starting, missing)
         self.position = known | begun
@@ -85,7 +87,7 @@ class SourceDeadLetters:
 
     def _send(self, producer: Producer[bytes, bytes], row: Row) -> None:
         headers = [(each.key, _bytes(each.value)) for each in row.headers]
-        # Whether it arrived is known at the end of the transaction.
+        # The end of the transaction confirms the delivery.
         _ = producer.send(self._source.dead_letters, _bytes(row.value), key=_bytes(row.key), headers=headers)
 
     def _bad(self, spark: SparkSession, spans: Spans) -> DataFrame:
@@ -115,7 +117,7 @@ def _bytes(value: bytearray | bytes | None) -> bytes | None:
 
 
 def checkpointed(spark: SparkSession, checkpoint: str, source: Source) -> Offsets:
-    """How far a query has read a source, by the last micro-batch that its checkpoint says is done."""
+    """The offsets of a source in the last completed micro-batch of a query's checkpoint."""
     from pyspark.errors import AnalysisException
 
     try:

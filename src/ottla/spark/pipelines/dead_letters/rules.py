@@ -1,4 +1,4 @@
-"""Which offsets must be read again for dead letters, from what a query reports of a micro-batch. Rules only."""
+"""Which offsets must be read again for dead letters, by a query's report of a micro-batch. Pure rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Report:
     """None in the first micro-batch of a query."""
     end: Offsets
     rows: int = 0
-    """Records that were parsed; none if the sink had the micro-batch already, and then nothing is known of them."""
+    """The number of parsed records; 0 if the sink already had the micro-batch, and nothing is known about them."""
     bad_blocks: frozenset[tuple[TopicPartition, int]] = frozenset()
     latest: Offsets | None = None
 
@@ -40,7 +40,7 @@ def metric_name(source: str) -> str:
 
 
 def report_in(progress: Mapping[str, Any], source: str, topics: Collection[str]) -> Report | None:
-    """What a progress report of Spark's says about a source; None if it says nothing."""
+    """The part of Spark's progress report about a source; None if it has none."""
     for each in progress.get("sources") or ():
         end = offsets_of(each.get("endOffset"))
         if not end or not {at.topic for at in end} <= set(topics):
@@ -71,7 +71,7 @@ def offsets_of(given: object) -> Offsets:
 
 
 def spans_to_read(position: Offsets, report: Report) -> Spans:
-    """All between the position and the report's end; only blocks with bad records if the report is of all of it."""
+    """The offsets between the position and the report's end; only blocks with bad records if the report is complete."""
     start = report.start or {}
     spans = {at: (position.get(at, start.get(at, 0)), end) for at, end in report.end.items()}
     is_gapless = report.start is None or all(position.get(at, begun) == begun for at, begun in report.start.items())

@@ -1,4 +1,4 @@
-"""The SQL of JDBC sinks: only what every database understands. Rules only.
+"""The SQL of JDBC sinks: only what every database understands. Pure rules.
 
 The rows of a micro-batch are in a staging table, with columns c0, c1, … and two internal ones.
 """

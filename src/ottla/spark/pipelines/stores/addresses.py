@@ -1,4 +1,4 @@
-"""Addresses of object stores. Rules only."""
+"""Addresses of object stores. Pure rules."""
 
 from __future__ import annotations
 

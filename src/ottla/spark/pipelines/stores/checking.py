@@ -1,4 +1,4 @@
-"""Whether the stores of a pipeline can be written to, before Spark is started for them."""
+"""Checks that the stores of a pipeline can be written to, before Spark is started."""
 
 from __future__ import annotations
 

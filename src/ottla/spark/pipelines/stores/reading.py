@@ -1,4 +1,4 @@
-"""The rows of a table in an object store as a frame of Spark's, read by its workers: no part of Hadoop is needed."""
+"""The rows of a table in an object store as a DataFrame, read by Spark's workers without Hadoop."""
 
 from __future__ import annotations
 

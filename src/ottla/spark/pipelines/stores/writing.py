@@ -1,4 +1,4 @@
-"""The rows of a micro-batch as files in an object store, written by Spark's workers: no part of Hadoop is needed."""
+"""The rows of a micro-batch as files in an object store, written by Spark's workers without Hadoop."""
 
 from __future__ import annotations
 

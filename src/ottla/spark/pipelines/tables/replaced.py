@@ -1,4 +1,4 @@
-"""Files that merges have replaced: kept for readers of the last versions, then removed. Rules only."""
+"""Files that merges have replaced: kept for readers of the last versions, then removed. Pure rules."""
 
 from __future__ import annotations
 
