@@ -292,8 +292,9 @@ async def produce_v2(call: Call) -> V2Written:
 
 def _ready_v2(record: V2Record, encoding: Encoding, what: str) -> ReadyMessage:
     def data(given: msgspec.Raw | msgspec.UnsetType) -> bytes | None:
-        is_null = isinstance(given, msgspec.UnsetType) or bytes(given) == b"null"
-        return None if is_null else read(given, encoding)
+        if isinstance(given, msgspec.UnsetType) or bytes(given) == b"null":
+            return None
+        return read(given, encoding)
 
     try:
         key, value = data(record.key), data(record.value)
