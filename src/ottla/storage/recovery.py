@@ -44,6 +44,7 @@ from ottla.storage.producers.snapshot import Snapshots
 from ottla.storage.rewrites.rewriting import REWRITING, remove_rewriting
 from ottla.storage.rewrites.swap_files import CLEANED, complete_swaps
 from ottla.storage.segment_files.cut_off import cut_segment, set_aside
+from ottla.storage.segment_files.index_recovery import are_indexes_sane, rewind_indexes
 from ottla.storage.segment_files.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage
 from ottla.storage.segment_files.segment import Segment
 from ottla.storage.segment_files.segments import reaching
@@ -246,7 +247,7 @@ class _Opening:
                 reason = self._reason_to_end(checked, end_offset)
                 if reason is not None:
                     self._end_log(segments, number, checked, reason)
-            elif not segment.are_indexes_sane():
+            elif not are_indexes_sane(segment):
                 self._check(segment, segment.base_offset, end_offset or ended_at)
             elif not self._is_txn_index_sane(segment, end_offset or NO_LIMIT):
                 self._drop_txn_index(segment)
@@ -269,7 +270,7 @@ class _Opening:
         """
         if not self._known.is_clean:
             _drop_cached(self._files.get(segment.path))
-        end, next_offset = segment.rewind_indexes(from_offset)
+        end, next_offset = rewind_indexes(segment, from_offset)
         self._doubt(next_offset)
         damage = None
         for batch in segment.walk(end, next_offset, end_offset):

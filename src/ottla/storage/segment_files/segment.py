@@ -189,7 +189,7 @@ class Segment:
         """
         entry = self.indexes.last
         position, offset = 0, self.base_offset
-        if entry is not None and self._is_right(entry):
+        if entry is not None and self.matches(entry):
             position, offset = entry.position, self.header_at(entry.position).base_offset
         self.indexes.drop_from(position, offset)
         is_damaged = False
@@ -239,37 +239,8 @@ class Segment:
     def index(self, position: int, header: BatchHeader) -> None:
         self.indexes.add(position, header.size, header.last_offset, header.max_timestamp, self.config)
 
-    def are_indexes_sane(self) -> bool:
-        """Whether the indexes exist, are complete, and match their last batch."""
-        if not self.indexes.is_whole():
-            return False
-        entry = self.indexes.last
-        if entry is not None and not self._is_right(entry):
-            return False
-        return self.indexes.last_time is not None or self.size == 0 or self.first_timestamp < 0
-
-    def rewind_indexes(self, from_offset: int) -> tuple[int, int]:
-        """Drop the index entries from `from_offset` on, and possibly some before.
-
-        Returns the position from which to reindex, and the lowest offset that can follow there.
-        """
-        self.read_ends.clear()
-        entry = None
-        if self.are_indexes_sane():
-            # A power failure may keep offset entries and lose time entries; offset entries behind the last time entry
-            # are not trusted.
-            last_time = self.indexes.last_time
-            entry = self.indexes.at_or_before(
-                min(from_offset, last_time.last_offset if last_time else self.base_offset)
-            )
-        if entry is None or not self._is_right(entry):
-            self.indexes.reset()
-            return 0, self.base_offset
-        base_offset = self.header_at(entry.position).base_offset
-        self.indexes.drop_from(entry.position, base_offset)
-        return entry.position, base_offset
-
-    def _is_right(self, entry: OffsetEntry) -> bool:
+    def matches(self, entry: OffsetEntry) -> bool:
+        """Whether a batch at the entry's position ends with the entry's offset."""
         try:
             return 0 < entry.position < self.size and (self.header_at(entry.position).last_offset == entry.last_offset)
         except ApiError:
@@ -277,7 +248,7 @@ class Segment:
 
     def _entry_before(self, offset: int) -> OffsetEntry | None:
         entry = self.indexes.at_or_before(offset)
-        if entry is not None and self.indexes.is_found and not self._is_right(entry):
+        if entry is not None and self.indexes.is_found and not self.matches(entry):
             self.rebuild_indexes()
             entry = self.indexes.at_or_before(offset)
         return entry
