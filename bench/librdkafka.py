@@ -31,7 +31,8 @@ def create(side: Side, topic: str, partitions: int) -> None:
 
 def delete(side: Side, topic: str) -> None:
     """Delete a topic, and wait until its files are gone."""
-    for future in AdminClient(quiet(side)).delete_topics([topic]).values():
+    admin = AdminClient(quiet(side))
+    for future in admin.delete_topics([topic]).values():
         future.result(30)
     deadline = time.perf_counter() + _GONE_WITHIN_S
     while any((side.folder / "data").glob(f"{topic}-*")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -144,6 +145,16 @@ def test_a_filter_without_matches_is_distinguished_from_no_content(console: Watc
     page.get_by_label("Filter by name").fill("no such name")
 
     expect(page.locator("main")).to_contain_text("No topic matches.")
+
+
+def test_the_labels_of_the_menu_do_not_overlap_on_a_phone(open_console: Callable[..., WatchedPage]) -> None:
+    page = open_console(viewport=PHONE).go("connect")
+    boxes = [label.bounding_box() for label in page.locator("nav[aria-label=Pages] a span").all()]
+    places = [(box["x"], box["x"] + box["width"]) for box in boxes if box is not None]
+
+    assert len(places) >= 8
+    assert all(end <= start for (_, end), (start, _) in pairwise(places))
+    expect(page.get_by_role("link", name="Connect")).to_be_in_viewport(ratio=0.9)
 
 
 def test_the_tab_that_is_shown_is_in_sight_on_a_phone(open_console: Callable[..., WatchedPage]) -> None:

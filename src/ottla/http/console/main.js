@@ -92,8 +92,10 @@ function refuse(problem) {
 follow(ROUTES, async (place, load) => {
   const section = place.path.split("/")[0];
   for (const link of nav.children) {
-    if (link.dataset.page === section) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.page === section) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else link.removeAttribute("aria-current");
   }
   document.title = [...Object.values(place.params).reverse(), section, "Ottla"].filter(Boolean).join(" · ");
   if (load === undefined) {
