@@ -91,7 +91,7 @@ wheel: sdist  ## Build a wheel for this Python and platform in dist/; cibuildwhe
 	cd build/wheel && CFLAGS="-g0" ../../$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir ../../dist .
 	$(BIN)/twine check --strict dist/*.whl
 
-try-wheel: wheel  ## Install the wheel in a fresh environment without a compiler and send a first message
+try-wheel: wheel  ## Install the wheel in a fresh environment without a compiler, and run the examples of README and tutorial, timed
 	$(BIN)/python tools/try_wheel.py dist/*.whl
 
 clean:  ## Remove everything the targets created

@@ -21,7 +21,7 @@ QUEUE = [] if os.name == "nt" else ["encode", "part_writer"]
 SPARK = ["spark/registry/avro_arrow"]
 # So does the broker, which Windows cannot run.
 BROKER = [] if os.name == "nt" else ["storage/pending_appends", "storage/segment_files/batch_ends"]
-FAST_PATH = ["wire", "produce", "fetch_request", "fetch", "path"]
+FAST_PATH = ["wire", "produce", "fetch_request", "fetch_session", "fetch", "path"]
 BROKER += [] if os.name == "nt" else [f"broker/fast_path/{name}" for name in FAST_PATH]
 
 

@@ -36,6 +36,7 @@ BENCHES = [
     "spark",
     "spark_growth",
     "tables",
+    "lake",
     "security",
     "acls",
     "cluster",

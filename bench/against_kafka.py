@@ -1,7 +1,8 @@
 """Ottla beside Apache Kafka: same machine, same disk, same client, defaults on both sides.
 
 Both are warmed up until their speed no longer changes. Then one is measured while the other idles, in rounds that
-alternate, each case for at least five seconds.
+alternate, each case for at least five seconds. BENCH_CASES=1024x6,latencies measures only these cases, as long as
+in a full run; BENCH_SHORT=1 runs all of them for a second, to see that they work.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from pathlib import Path
 
-from bench.disk import written_mb_per_second
-from bench.librdkafka import consume, create, produce, produce_one_us, produce_to_consume_us
+from bench.disk import check_space, written_mb_per_second
+from bench.librdkafka import consume, create, delete, produce, produce_one_us, produce_to_consume_us
 from bench.report import Row, percentile
 from bench.requests import IN_FLIGHT, bare_process, connect, exchange, produce_frame
-from bench.rounds import CASE_S, Rate, Spread, in_turns, rate, ratio_of_rounds, warm_up
+from bench.rounds import CASE_S, CASES, Rate, Spread, in_turns, rate, ratio_of_rounds, warm_up
 from bench.sides import Kafka, Kfake, Ottla, Side
 
 SIZES = (100, 1024)
 PARTITIONS = (1, 6)
+SHAPES = {f"{size}x{partitions}": (size, partitions) for size in SIZES for partitions in PARTITIONS}
+"""Size of the records and number of partitions."""
+ALL_CASES = ("starts", *SHAPES, "latencies", "requests")
+SPACE_GB = 2 * 2 * CASE_S
+"""A topic of each side, written at up to 1 GB/s, and as much again while files are removed."""
 DISK_BOUND = 0.7
 """A case that writes at more than this part of the disk's own speed is bound by the disk."""
 
@@ -80,30 +87,39 @@ def rates(what: str, sides: Sequence[Side], measure: Callable[[Side], Rate], goa
     yield compared(f"{what}, per second", [one.per_second for one in ours], [one.per_second for one in theirs], goal)
     cpu_goal = "<= 0.8x" if goal else ""
     yield compared(f"{what}, broker CPU µs", [one.cpu_us for one in ours], [one.cpu_us for one in theirs], cpu_goal)
+    memory = [[one.resident_mib for one in side] for side in (ours, theirs)]
+    yield compared(f"{what}, broker resident MiB", *memory)
 
 
 def throughput(sides: Sequence[Side], disk_mb: float) -> Iterator[Row]:
-    for size in SIZES:
-        for partitions in PARTITIONS:
-            topic = f"t-{size}-{partitions}"
-            for side in sides:
-                create(side, topic, partitions)
-            shape = f"{size} B records, {partitions} partition{'s' if partitions > 1 else ''}"
-            written = list(
-                rates(
-                    f"produce {shape}",
-                    sides,
-                    lambda side: rate(side.pid, partial(produce, side, topic, size)),  # noqa: B023 - called at once
-                    ">= 1.0x",
-                )
-            )
-            yield from (marked_if_disk_bound(row, size, disk_mb) for row in written)
-            yield from rates(
-                f"consume {shape}",
-                sides,
-                lambda side: rate(side.pid, partial(consume, side, topic, partitions)),  # noqa: B023 - called at once
-                ">= 1.0x",
-            )
+    for name, (size, partitions) in SHAPES.items():
+        if is_chosen(name):
+            yield from shape(sides, size, partitions, disk_mb)
+
+
+def shape(sides: Sequence[Side], size: int, partitions: int, disk_mb: float) -> Iterator[Row]:
+    numbers = count()
+    topics: dict[str, str] = {}
+
+    def produced(side: Side) -> Rate:
+        # A new topic each time: 25 seconds of 1 KiB records of two brokers would be 30 GB.
+        if side.name in topics:
+            delete(side, topics.pop(side.name))
+        topics[side.name] = topic = f"t-{size}-{partitions}-{next(numbers)}"
+        create(side, topic, partitions)
+        return rate(side.pid, partial(produce, side, topic, size))
+
+    what = f"{size} B records, {partitions} partition{'s' if partitions > 1 else ''}"
+    for row in rates(f"produce {what}", sides, produced, ">= 1.0x"):
+        yield marked_if_disk_bound(row, size, disk_mb)
+    yield from rates(
+        f"consume {what}",
+        sides,
+        lambda side: rate(side.pid, partial(consume, side, topics[side.name], partitions)),
+        ">= 1.0x",
+    )
+    for side in sides:
+        delete(side, topics[side.name])
 
 
 def marked_if_disk_bound(row: Row, size: int, disk_mb: float) -> Row:
@@ -188,10 +204,19 @@ def many_in_flight(port: int, frame: bytes, deadline: float) -> int:
     return count
 
 
+def is_chosen(case: str) -> bool:
+    return not CASES or case in CASES
+
+
 def rows() -> Iterator[Row]:
-    yield from starts()
+    unknown = [case for case in CASES if case not in ALL_CASES]
+    if unknown:
+        raise ValueError(f"BENCH_CASES: there is no case {unknown[0]!r}; there are {', '.join(ALL_CASES)}")
+    if is_chosen("starts"):
+        yield from starts()
     with ExitStack() as stack:
         sides: list[Side] = [stack.enter_context(Ottla()), stack.enter_context(Kafka())]
+        check_space(sides[0].folder, SPACE_GB)
         disk_mb = written_mb_per_second(Path(sides[0].folder))
         yield Row(what="the disk alone, MB/s", ours=f"{disk_mb:,.0f}")
         yield resident("idle", sides)
@@ -199,5 +224,7 @@ def rows() -> Iterator[Row]:
         yield from throughput(sides, disk_mb)
         yield resident("after all of this", sides)
         with_kfake: list[Side] = [stack.enter_context(Kfake())] if Kfake.can_be_built() else []
-        yield from latencies(sides, with_kfake)
-        yield from raw_requests(sides, with_kfake)
+        if is_chosen("latencies"):
+            yield from latencies(sides, with_kfake)
+        if is_chosen("requests"):
+            yield from raw_requests(sides, with_kfake)

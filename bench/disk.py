@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PIECE = bytes(1 << 20)
+
+
+def check_space(folder: Path, needed_gb: float) -> None:
+    """Raises if a benchmark would fill the disk: a broker then refuses records until the client gives up."""
+    free_gb = shutil.disk_usage(folder).free / 1e9
+    if free_gb < needed_gb:
+        raise RuntimeError(f"{folder} has {free_gb:.1f} GB free; this benchmark needs {needed_gb:.0f} GB")
 
 
 def written_mb_per_second(folder: Path) -> float:

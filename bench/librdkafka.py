@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 if TYPE_CHECKING:
     from bench.sides import Side
+
+_GONE_WITHIN_S = 60
 
 _UNPAUSED = {"queued.min.messages": 10_000_000, "queued.max.messages.kbytes": 1_000_000}
 """By default librdkafka stops fetching for a second whenever 100,000 records or 64 MiB wait for the application: a
@@ -26,21 +29,48 @@ def create(side: Side, topic: str, partitions: int) -> None:
         future.result(30)
 
 
+def delete(side: Side, topic: str) -> None:
+    """Delete a topic, and wait until its files are gone."""
+    admin = AdminClient(quiet(side))
+    for future in admin.delete_topics([topic]).values():
+        future.result(30)
+    deadline = time.perf_counter() + _GONE_WITHIN_S
+    while any((side.folder / "data").glob(f"{topic}-*")):
+        if time.perf_counter() > deadline:
+            raise TimeoutError(f"{side.name} did not remove the files of {topic} within {_GONE_WITHIN_S} s")
+        time.sleep(0.05)
+
+
 def produce(side: Side, topic: str, size: int, deadline: float) -> int:
-    producer = Producer({**quiet(side), "queue.buffering.max.messages": 1_000_000})
+    """The number of acknowledged records; raises if one is not."""
+    refused: list[KafkaError] = []
+
+    def only_errors(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            refused.append(error)
+
+    producer = Producer(
+        {**quiet(side), "queue.buffering.max.messages": 1_000_000, "delivery.report.only.error": True},
+    )
     producer.list_topics(topic, timeout=30)
     value = b"v" * size
     count = 0
     while time.perf_counter() < deadline:
         try:
             for _ in range(1_000):
-                producer.produce(topic, value)
+                producer.produce(topic, value, on_delivery=only_errors)
                 count += 1
         except BufferError:
             producer.poll(0.01)
         producer.poll(0)
     left = producer.flush(120)
-    assert left == 0, f"{left} records were not delivered"
+    if left or refused:
+        free_gb = shutil.disk_usage(side.folder).free / 1e9
+        why = refused[0] if refused else "no error yet"
+        raise RuntimeError(
+            f"{side.name}: {left} of {count} records of {topic} were not delivered within 120 s, and {len(refused)} "
+            f"were refused ({why}); {free_gb:.1f} GB of the disk are free"
+        )
     return count
 
 
@@ -53,7 +83,7 @@ def consume(side: Side, topic: str, partitions: int, deadline: float) -> int:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
         left = sum(ends)
         while left > 0 and time.perf_counter() < deadline:
-            messages = consumer.consume(10_000, timeout=30)
+            messages = consumer.consume(min(left, 10_000), timeout=30)
             assert messages, f"{left} records of {topic} did not come"
             left -= len(messages)
             count += len(messages)

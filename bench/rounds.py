@@ -13,6 +13,8 @@ from typing import TypeVar
 
 IS_SHORT = bool(os.environ.get("BENCH_SHORT"))
 """To see that everything works; the figures mean nothing."""
+CASES = tuple(filter(None, os.environ.get("BENCH_CASES", "").split(",")))
+"""Only these cases are measured, in full; none stands for all."""
 ROUNDS = 1 if IS_SHORT else 5
 CASE_S = 1.0 if IS_SHORT else 5.0
 """How long one case of one round lasts at least."""
@@ -43,10 +45,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Operations per second, and the CPU time that each took the broker."""
+    """Operations per second, the CPU time that each took the broker, and its memory afterwards."""
 
     per_second: float
     cpu_us: float
+    resident_mib: float
 
 
 def in_turns(sides: Sequence[One], measure: Callable[[One], Measured], rounds: int = ROUNDS) -> list[list[Measured]]:
@@ -69,12 +72,18 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
+def resident_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    [line] = [line for line in status.splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1]) / 1024
+
+
 def rate(pid: int, work: Callable[[float], int], seconds: float = CASE_S) -> Rate:
     """Let `work` run until a deadline; it returns the number of operations it completed."""
     cpu, start = cpu_s(pid), time.perf_counter()
     count = work(start + seconds)
     took = time.perf_counter() - start
-    return Rate(count / took, (cpu_s(pid) - cpu) * 1e6 / max(count, 1))
+    return Rate(count / took, (cpu_s(pid) - cpu) * 1e6 / max(count, 1), resident_mib(pid))
 
 
 def warm_up(

@@ -20,6 +20,8 @@ from interop.kafka_artifacts import kafka_artifacts
 from interop.kafka_broker import CLUSTER_ID
 from interop.kafka_tools import run_tool
 
+from bench.rounds import resident_mib
+
 START_TIMEOUT_S = 90
 # What Kafka's own start script gives the JVM.
 KAFKA_JVM = ("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
@@ -107,9 +109,7 @@ class Side(ABC):
 
     @property
     def resident_mib(self) -> float:
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        [line] = [line for line in status.splitlines() if line.startswith("VmRSS")]
-        return int(line.split()[1]) / 1024
+        return resident_mib(self.pid)
 
 
 class Ottla(Side):
@@ -155,6 +155,8 @@ class Kafka(Side):
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
             f"log.dirs={self.folder / 'data'}\noffsets.topic.replication.factor=1\n"
             "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
+            # By default files of deleted topics stay for a minute: the disk would be full after some cases.
+            "log.segment.delete.delay.ms=0\n"
         )
         arguments = ("format", "-t", CLUSTER_ID, "-c", str(self._settings))
         done = run_tool(kafka_artifacts(), "kafka.tools.StorageTool", *arguments)

@@ -25,7 +25,7 @@ def test_the_registry_client_of_franz_go_gets_what_it_expects(franz_go: Path) ->
         "by_id": True,
         "found": 2,
         "is_compatible": False,
-        "refused": 409,
+        "refused": 40901,
         "missing": 40402,
         "referenced": True,
         "types": ["AVRO", "PROTOBUF", "JSON"],

@@ -54,7 +54,7 @@ def test_confluents_java_client_and_ours_read_each_other(
         "is_listed": True,
         "is_compatible": False,
         "has_reasons": True,
-        "refused": 409,
+        "refused": 40901,
         "missing": 40402,
         "unknown": 40403,
         "resolved": True,

@@ -49,8 +49,28 @@ def fill(http: httpx.Client, bootstrap: str) -> None:
         producer.produce("sensor-readings", key=f"sensor-{number % 5}", value=reading(number))
     assert producer.flush(30) == 0
     tell_of_pipeline(producer)
+    begin_transaction(bootstrap)
     read_some(bootstrap, "billing", "orders", 900)
     read_some(bootstrap, "reports", "page-views", 15_000)
+
+
+def begin_transaction(bootstrap: str) -> None:
+    """A transaction that is left open."""
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "transactional.id": "shop-checkout",
+        "transaction.timeout.ms": 900_000,
+        "log_level": 0,
+    }
+    producer = Producer(settings)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("invoices", value="{}")
+    assert producer.flush(30) == 0
+    _left_open.append(producer)  # its end would abort the transaction
+
+
+_left_open: list[Producer] = []
 
 
 def tell_of_pipeline(producer: Producer) -> None:

@@ -265,3 +265,35 @@ def test_characters_that_reorder_text_are_shown_by_name(console: WatchedPage, ht
     expect(drawer.locator("pre.json")).to_contain_text("⟨U+2066⟩exe.txt")
     expect(drawer).to_contain_text("h⟨U+200F⟩")
     assert not set("\u202e\u2066\u200f") & set(page.locator("body").inner_text())
+
+
+def test_messages_and_a_value_are_saved_as_files(console: WatchedPage, http: httpx.Client, name: str) -> None:
+    messages = [
+        {"key": "k", "value": 'say "hi", twice', "partition": 0},
+        {"value": "AP8=", "value_encoding": "base64", "partition": 0},
+    ]
+    http.post("/v1/topics", json={"name": name, "partitions": 1}).raise_for_status()
+    http.post(f"/v1/topics/{name}/messages", json={"messages": messages}).raise_for_status()
+    page = console.go(f"topics/{name}?from=oldest")
+
+    def saved(label: str) -> tuple[str, str]:
+        with page.expect_download() as saving:
+            page.get_by_role("button", name=label, exact=True).click()
+        return saving.value.suggested_filename, saving.value.path().read_bytes().decode()
+
+    file, content = saved("JSON lines")
+    lines = [json.loads(line) for line in content.splitlines()]
+    assert file == f"{name}.ndjson"
+    assert [(one["offset"], one["key"], one["value"]) for one in lines] == [
+        (0, "k", 'say "hi", twice'),
+        (1, None, "AP8="),
+    ]
+    assert lines[1]["value_encoding"] == "base64"
+    file, content = saved("CSV")
+    assert content.splitlines()[0] == "partition,offset,timestamp,key,key_encoding,value,value_encoding,headers"
+    assert ',k,,"say ""hi"", twice",,' in content
+    _row(page, "0:0").first.click()
+    with page.expect_download() as saving:
+        page.get_by_role("dialog").get_by_role("button", name="Download").first.click()
+    assert saving.value.suggested_filename == f"{name}-0-0-value.txt"
+    assert saving.value.path().read_bytes() == b'say "hi", twice'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import httpx
+    from playwright.sync_api import Route
 
     from interop.console.watched_page import WatchedPage
 
@@ -27,6 +29,8 @@ PAGES = {
     "configs": ("topics/orders/configs", "retention.ms"),
     "groups": ("groups", "billing"),
     "group": ("groups/billing", "Lag by partition"),
+    "transactions": ("transactions", "shop-checkout"),
+    "transaction": ("transactions/shop-checkout", "Ongoing"),
     "schemas": ("schemas", "invoices-value"),
     "subject": ("schemas/invoices-value", "the latest with id"),
     "pipelines": ("pipelines", "orders-to-lake"),
@@ -143,7 +147,55 @@ def test_a_filter_without_matches_is_distinguished_from_no_content(console: Watc
     expect(page.locator("main")).to_contain_text("No topic matches.")
 
 
+def test_the_labels_of_the_menu_do_not_overlap_on_a_phone(open_console: Callable[..., WatchedPage]) -> None:
+    page = open_console(viewport=PHONE).go("connect")
+    boxes = [label.bounding_box() for label in page.locator("nav[aria-label=Pages] a span").all()]
+    places = [(box["x"], box["x"] + box["width"]) for box in boxes if box is not None]
+
+    assert len(places) >= 8
+    assert all(end <= start for (_, end), (start, _) in pairwise(places))
+    expect(page.get_by_role("link", name="Connect")).to_be_in_viewport(ratio=0.9)
+
+
 def test_the_tab_that_is_shown_is_in_sight_on_a_phone(open_console: Callable[..., WatchedPage]) -> None:
     page = open_console(viewport={"width": 320, "height": 700}).go("topics/orders/configs")
 
     expect(page.get_by_role("link", name="Configs")).to_be_in_viewport(ratio=0.9)
+
+
+def test_a_topic_with_thousands_of_partitions_has_only_the_visible_rows_in_the_page(
+    console: WatchedPage, http: httpx.Client
+) -> None:
+    topic = http.get("/v1/topics/orders").json()
+    [one, *_] = topic["partitions"]
+    topic["partitions"] = [one | {"partition": number, "segments": []} for number in range(5_000)]
+    console.page.route("**/v1/topics/orders", lambda route: route.fulfill(json=topic))
+    page = console.go("topics/orders/partitions")
+
+    rows = page.get_by_role("table", name="Partitions").locator("tbody tr:not(.spacer)")
+    expect(rows.first).to_contain_text("0")
+    assert rows.count() < 150
+    assert page.evaluate("document.querySelectorAll('*').length") < 3_000
+    page.mouse.move(600, 600)
+    page.mouse.wheel(0, 1_000_000)
+    expect(page.get_by_role("link", name="4999", exact=True)).to_be_visible()
+    assert rows.count() < 150
+
+
+def test_a_page_that_takes_long_says_what_it_waits_for(console: WatchedPage, http: httpx.Client) -> None:
+    broker = http.get("/v1/broker").json() | {"partitions": 7_000}
+    console.page.route("**/v1/broker", lambda route: route.fulfill(json=broker))
+    page = console.go("")
+    expect(page.locator(".figure").first).to_contain_text("7,000 partitions")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/v1/topics?*", hold)
+
+    page.goto(f"{console.home}/#/topics")
+
+    expect(page.locator("main")).to_have_text("Opening 7,000 partitions …")
+    held[0].continue_()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topics")

@@ -150,7 +150,7 @@ def test_compatibility_is_checked_with_reasons_if_asked(http: httpx.Client, subj
     assert error(http.post(path, json={"schema": '"nope"'})) == 42201
     assert error(http.post(f"{path}/7", json={"schema": V2})) == 40402
     refused = http.post(f"/subjects/{subject}/versions", json={"schema": '"int"'})
-    assert error(refused) == 409
+    assert error(refused) == 40901
     assert "TYPE_MISMATCH" in refused.json()["message"]
     assert http.post(f"/subjects/{subject}/versions?force=true", json={"schema": '"int"'}).status_code == 200
 

@@ -34,7 +34,7 @@ def test_schemas_are_registered_checked_compared_and_moved(tmp_path: Path) -> No
         assert run(url, "register", "s", str(one)) == "s: version 1, id 1\n"
         assert run(url, "check", "s", str(two)) == "compatible\n"
         assert "not compatible" in run(url, "check", "s", str(other), fails=True)
-        assert "(409)" in run(url, "register", "s", str(other), fails=True)
+        assert "(40901)" in run(url, "register", "s", str(other), fails=True)
         run(url, "register", "s", str(two))
         assert json.loads(run(url, "show", "s")) == json.loads(V2)
         assert json.loads(run(url, "show", "--id", "1")) == json.loads(V1)

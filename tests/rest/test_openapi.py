@@ -53,9 +53,12 @@ def test_generated_requests_are_answered_as_described(served: HttpBroker, case: 
 def test_every_endpoint_is_described(served: HttpBroker) -> None:
     described = served.client.get("/v1/openapi.json").json()
     assert described["openapi"] == "3.1.0"
+    known_tags = {tag["name"] for tag in described["tags"]}
+    assert described["paths"]["/v1/topics/{name}/messages"]["post"]["tags"] == ["records"]
     for endpoint in DESCRIBED:
         operation = described["paths"][endpoint.path][endpoint.method.lower()]
         assert operation["summary"]
+        assert operation["tags"][0] in known_tags
         assert "default" in operation["responses"]
     parameters = described["paths"]["/v1/topics/{name}/messages"]["get"]["parameters"]
     assert all(one["description"] for one in parameters if one["in"] == "query")

@@ -98,11 +98,13 @@ def install() -> None:
 def install_in_product() -> None:
     from ottla.cluster import catalog, membership, mirror, node
     from ottla.dmqp import listening
+    from ottla.net import binding
     from ottla.storage.folder import folder_identity
 
-    from .network import Sockets
+    from .network import Sockets, bind
 
     listening.socket = Sockets  # type: ignore[attr-defined]
+    binding.bind = bind
     folder_identity.boot_id = _boot_id  # type: ignore[attr-defined]
     for module in (catalog, membership, mirror, node):
         module.threading = blocking.Threading  # type: ignore[attr-defined]

@@ -181,6 +181,7 @@ class Server:
 class BoundSocket:
     """As `socket.socket`, of which only the address counts."""
 
+    family = socket.AF_INET
     _ports = itertools.count(50_000)
 
     def __init__(self, *_: Any) -> None:
@@ -198,6 +199,12 @@ class BoundSocket:
 
     def close(self) -> None:
         """It was never open."""
+
+
+def bind(host: str, port: int) -> list[Any]:
+    bound = BoundSocket()
+    bound.bind((host, port))
+    return [bound]
 
 
 class Sockets:

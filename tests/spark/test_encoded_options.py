@@ -21,18 +21,27 @@ def frame(value: object = ROW) -> StructType:
 def test_a_struct_is_written_as_avro_under_the_subject_of_its_topic() -> None:
     parsed = parse_sink(GIVEN, frame())
     assert parsed.encode is not None
-    encoder = parsed.encode._encoder
+    [encoder] = parsed.encode._encoders.values()
     assert (encoder.format, encoder.subject, encoder.register) == ("avro", "orders-value", True)
     assert parsed.columns == ("key", "value")
-    assert pickle.loads(pickle.dumps(parsed)).encode._encoder.subject == "orders-value"  # noqa: S301
+    copied = pickle.loads(pickle.dumps(parsed))  # noqa: S301
+    assert copied.encode._encoders["value"].subject == "orders-value"
 
 
 def test_format_subject_and_registration_can_be_chosen() -> None:
     more = {"valueFormat": "protobuf", "subject": "shop.Order", "register": "false"}
     encode = parse_sink({**GIVEN, **more}, frame()).encode
     assert encode is not None
-    encoder = encode._encoder
+    [encoder] = encode._encoders.values()
     assert (encoder.format, encoder.subject, encoder.register) == ("protobuf", "shop.Order", False)
+
+
+def test_a_key_that_is_a_struct_is_encoded_too() -> None:
+    schema = StructType([StructField("key", ROW), StructField("value", ROW)])
+    encode = parse_sink({**GIVEN, "keyFormat": "json"}, schema).encode
+    assert encode is not None
+    found = {part: (encoder.format, encoder.subject) for part, encoder in encode._encoders.items()}
+    assert found == {"key": ("json", "orders-key"), "value": ("avro", "orders-value")}
 
 
 def test_without_a_registry_values_stay_as_they_are() -> None:
@@ -45,11 +54,10 @@ def test_without_a_registry_values_stay_as_they_are() -> None:
     [
         ({}, StringType(), r'must be a struct, such as F.struct\("\*"\).alias\("value"\)'),
         ({"topic": ""}, ROW, "registry needs subject, unless the option topic names one topic"),
-        ({"valueFormat": "json"}, ROW, "for JSON use to_registry"),
-        ({"valueFormat": "xml"}, ROW, "valueFormat must be avro or protobuf, got 'xml'"),
+        ({"valueFormat": "xml"}, ROW, "valueFormat must be avro, json or protobuf, got 'xml'"),
         ({"valueFormat": "protobuf"}, ROW, "no Protobuf field numbers"),
         ({"registry": ""}, BinaryType(), None),
-        ({"registry": "", "valueFormat": "avro"}, BinaryType(), "option valueformat needs the option registry"),
+        ({"registry": "", "valueFormat": "avro"}, BinaryType(), "option valueFormat needs the option registry"),
         (
             {},
             StructType([StructField("counts", MapType(LongType(), LongType()))]),

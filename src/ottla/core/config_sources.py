@@ -30,14 +30,14 @@ BROKERS_TABLE: Final = "brokers"
 MAX_FILE_BYTES: Final = 1 << 20
 
 # Kubernetes sets these in every pod next to a Service named ottla or ottla-…; they are not settings.
-_SERVICE_LINK: Final = re.compile(
+_SERVICE_LINK: Final = (
     r"OTTLA_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
-_SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://")
+_SERVICE_URL: Final = r"(tcp|udp|sctp)://"
 
-_TABLE: Final = re.compile(r"\s*\[{1,2}([^\[\]]+)\]")
-_KEY: Final = re.compile(r"([^=#\[\]{},]+)=")
-_TOML_POSITION: Final = re.compile(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
+_TABLE: Final = r"\s*\[{1,2}([^\[\]]+)\]"
+_KEY: Final = r"([^=#\[\]{},]+)="
+_TOML_POSITION: Final = r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$"
 
 
 class Given(Struct, frozen=True):
@@ -81,9 +81,9 @@ def from_environment(environment: Mapping[str, str], names: Collection[str]) -> 
 
 
 def _is_foreign(variable: str, value: str) -> bool:
-    if variable in NOT_SETTINGS or _SERVICE_LINK.fullmatch(variable):
+    if variable in NOT_SETTINGS or re.fullmatch(_SERVICE_LINK, variable):
         return True
-    return variable.endswith("_PORT") and _SERVICE_URL.match(value) is not None
+    return variable.endswith("_PORT") and re.match(_SERVICE_URL, value) is not None
 
 
 def from_file(path: Path, sections: Mapping[str, Collection[str]]) -> list[Given]:
@@ -127,9 +127,9 @@ def lines_of_keys(text: str) -> dict[str, int]:
     repeated: set[str] = set()
     table = ""
     for number, line in enumerate(text.split("\n"), 1):
-        if header := _TABLE.match(line):
+        if header := re.match(_TABLE, line):
             name = table = _plain_key(header[1])
-        elif key := _KEY.match(line):
+        elif key := re.match(_KEY, line):
             name = f"{table}.{_plain_key(key[1])}" if table else _plain_key(key[1])
         else:
             continue
@@ -206,7 +206,7 @@ def _parse(path: Path, text: str) -> dict[str, object]:
     except RecursionError:
         raise ConfigError(f"{printable(path)}: not valid TOML: nested too deeply") from None
     except ValueError as error:
-        position = _TOML_POSITION.search(str(error))
+        position = re.search(_TOML_POSITION, str(error))
         line = int(position[1]) if position and position[1] else None
-        reason = _TOML_POSITION.sub("" if line else " at the end of the file", str(error))
+        reason = re.sub(_TOML_POSITION, "" if line else " at the end of the file", str(error))
         raise ConfigError(f"{_place(path, line)}: not valid TOML: {reason}") from None

@@ -18,10 +18,10 @@ _SECRET_WORDS: Final = ("password", "passphrase", "secret", "token", "credential
 _SECRET_NAMES: Final = ("users",)
 """Maps of names and passwords."""
 _BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
-_WITH_UNIT: Final = re.compile(r"([0-9]+(?:_[0-9]+)*)\s*([A-Za-z]+)")
+_INTEGER: Final = r"[+-]?[0-9]+(_[0-9]+)*"
+_WITH_UNIT: Final = r"([0-9]+(?:_[0-9]+)*)\s*([A-Za-z]+)"
 _LONGEST_SHOWN: Final = 80
-_USER_INFO: Final = re.compile(r"(\w://[^/?#@:\s]*:)[^/?#@\s]*@")
+_USER_INFO: Final = r"(\w://[^/?#@:\s]*:)[^/?#@\s]*@"
 """The password in an address such as https://user:password@host."""
 
 # A bare k, m or g is not accepted: it is ambiguous between 1000 and 1024.
@@ -58,7 +58,7 @@ def without_secrets(name: str, value: object) -> object:
     if name.endswith("_command") and isinstance(value, tuple | list):
         return [*value[:1], *(MASK for _ in value[1:])]
     if isinstance(value, str):
-        return _USER_INFO.sub(rf"\1{MASK}@", value)
+        return re.sub(_USER_INFO, rf"\1{MASK}@", value)
     if isinstance(value, tuple | list):
         return [without_secrets(name, each) for each in value]
     if isinstance(value, dict):
@@ -186,13 +186,13 @@ def _read_text(unit: str | None, base: Kind, text: str) -> object:
 
 
 def _integer(text: str) -> int:
-    if not _INTEGER.fullmatch(text):
+    if not re.fullmatch(_INTEGER, text):
         raise ValueError("not an integer")
     return int(text)
 
 
 def _with_unit(text: str, units: dict[str, int]) -> int:
-    match = _WITH_UNIT.fullmatch(text)
+    match = re.fullmatch(_WITH_UNIT, text)
     if match is None:
         return _integer(text)
     factor = units.get(match[2].lower())

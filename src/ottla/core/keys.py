@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 HIGHEST_KEY_ID: Final = (1 << 32) - 1
-_KEY: Final = re.compile(r"([1-9][0-9]{0,9})\s+([0-9A-Fa-f]{64})")
-_WRAPPED: Final = re.compile(r"([1-9][0-9]{0,9})\s+([a-z][a-z-]*:\S+)")
-_REWRITE: Final = re.compile(r"rewrite-below\s+([1-9][0-9]{0,9})")
+_KEY: Final = r"([1-9][0-9]{0,9})\s+([0-9A-Fa-f]{64})"
+_WRAPPED: Final = r"([1-9][0-9]{0,9})\s+([a-z][a-z-]*:\S+)"
+_REWRITE: Final = r"rewrite-below\s+([1-9][0-9]{0,9})"
 _OPEN_TO_OTHERS: Final = 0o077
 _COMMAND_TIMEOUT_S: Final = 60
 
@@ -105,12 +105,12 @@ def parse_keys(text: str, source: str, unwrap: Unwrap | None = None) -> KeyRing:
     for number, line in enumerate(map(str.strip, re.split(r"[\n,]", text)), 1):
         if not line or line.startswith("#"):
             continue
-        if match := _KEY.fullmatch(line) or _WRAPPED.fullmatch(line):
+        if match := re.fullmatch(_KEY, line) or re.fullmatch(_WRAPPED, line):
             key_id = int(match[1])
             if key_id in keys or key_id > HIGHEST_KEY_ID:
                 raise ConfigError(f"{source}, line {number}: key {key_id} is a duplicate, or its number is too high")
             keys[key_id] = _key(match[2], f"{source}, line {number}", unwrap)
-        elif match := _REWRITE.fullmatch(line):
+        elif match := re.fullmatch(_REWRITE, line):
             rewrite_below = int(match[1])
         else:
             raise ConfigError(f"{source}, line {number}: expected a number and 64 hexadecimal digits")

@@ -11,21 +11,23 @@ import pyarrow.compute as pc
 from ottla.columns.arrow_types import arrow_schema
 from ottla.core.errors import OttlaError
 from ottla.decoding.columns import news
-from ottla.decoding.programs import program
+from ottla.decoding.programs import JsonProgram, program
 from ottla.decoding.schemas import SettledSchema, columns_in
-from ottla.registry.model import AVRO
+from ottla.registry.model import AVRO, JSON
 from ottla.schema.errors import RegistryUnavailable, SchemaError
 from ottla.schema.frames import HEADERS, SchemaId, header_indexes, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ottla.columns.types import Struct
     from ottla.decoding.programs import Program
+    from ottla.schema.frames import Part
     from ottla.schema.registry import Registry
 
 NewFields = Literal["follow", "ignore"]
 PREFIX_BYTES: Final = 5
+GUID_PREFIX_BYTES: Final = 17
 
 
 class NewSchema(OttlaError):
@@ -45,15 +47,18 @@ def refuse_new_fields(wanted: SchemaId, columns: Struct, newer: Struct) -> None:
 
 
 class ColumnDecoder:
-    """By the schema that the id of each value names, into the columns of the settled one. Goes to workers by pickle."""
+    """By the schema that the id of each key or value names, into the columns of the settled one. Goes to workers by
+    pickle.
+    """
 
-    def __init__(self, registry: Registry, settled: SettledSchema, new_fields: NewFields) -> None:
+    def __init__(self, registry: Registry, settled: SettledSchema, new_fields: NewFields, part: Part = "value") -> None:
         self.registry = registry
         self.settled = settled
         self._new_fields = new_fields
+        self._part = part
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("registry", "settled", "_new_fields")
+        kept = ("registry", "settled", "_new_fields", "_part")
         return {name: value for name, value in self.__dict__.items() if name in kept}
 
     @cached_property
@@ -68,46 +73,39 @@ class ColumnDecoder:
         """The rows, and why each value that is not one could not be read; both null where a value is null."""
         if not pa.types.is_binary(values.type):
             values = values.cast(pa.binary())
-        if headers is not None and _have_ids(headers):
-            return self._decode_with_headers(values, headers)
-        prefixes = pc.binary_slice(values, 0, PREFIX_BYTES).dictionary_encode()
-        found = prefixes.dictionary.to_pylist()
-        if len(found) == 1 and not values.null_count:
-            return self._decode_group(found[0], values)
+        prefixes = _prefixes(values)
         groups = []
-        for number, prefix in enumerate(found):
-            rows = pc.indices_nonzero(pc.fill_null(pc.equal(prefixes.indices, number), fill_value=False))
-            groups.append((rows, *self._decode_group(prefix, values.take(rows))))
+        if headers is not None and _have_ids(headers, HEADERS[self._part]):
+            in_headers = pc.if_else(pc.is_valid(values), _header_ids(headers, HEADERS[self._part]), None)
+            prefixes = pc.if_else(pc.is_null(in_headers), prefixes, None)
+            groups = self._groups(values, in_headers, are_headers=True)
+        groups += self._groups(values, prefixes)
+        if len(groups) == 1 and len(groups[0][0]) == len(values):
+            return groups[0][1:]
         return self._put_together(groups, len(values))
 
-    def _decode_group(self, prefix: bytes, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Values with the same first bytes; a GUID is longer than these, and is read of each."""
-        if prefix[:1] == b"\1":
-            return self._decode_each(values, [()] * len(values))
+    def _groups(
+        self, values: pa.Array, ids: pa.Array, *, are_headers: bool = False
+    ) -> list[tuple[pa.Array, pa.Array, pa.Array]]:
+        """The places, rows and errors of the values of each schema."""
+        encoded = ids.dictionary_encode()
+        found = encoded.dictionary.to_pylist()
+        if len(found) == 1 and not ids.null_count:
+            return [(ids, *self._decode_group(found[0], values, is_header=are_headers))]
+        groups = []
+        for number, each in enumerate(found):
+            at = pc.indices_nonzero(pc.fill_null(pc.equal(encoded.indices, number), fill_value=False))
+            groups.append((at, *self._decode_group(each, values.take(at), is_header=are_headers)))
+        return groups
+
+    def _decode_group(self, given: bytes, values: pa.Array, *, is_header: bool) -> tuple[pa.Array, pa.Array]:
+        """Values with the same id: before their data, or in a header."""
+        headers = ((HEADERS[self._part], given),) if is_header else ()
         try:
-            wanted, begin = split(prefix, "value")
-            return self._program(wanted).decode(values, begin)
+            wanted, begin = split(given, self._part, headers)
+            return self._program(wanted).decode(values, begin, header_indexes(self._part, headers))
         except SchemaError as wrong:
             return self._nothing(len(values), str(wrong))
-
-    def _decode_each(self, values: pa.Array, headers: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
-        groups = []
-        for at, (value, given) in enumerate(zip(values.to_pylist(), headers, strict=True)):
-            if value is None:
-                continue
-            try:
-                wanted, begin = split(value, "value", given)
-                read = self._program(wanted)
-                indexes = header_indexes("value", given)
-                row, error = read.decode(values.slice(at, 1), begin, indexes)
-            except SchemaError as wrong:
-                row, error = self._nothing(1, str(wrong))
-            groups.append((pa.array([at], pa.uint64()), row, error))
-        return self._put_together(groups, len(values))
-
-    def _decode_with_headers(self, values: pa.Array, headers: pa.Array) -> tuple[pa.Array, pa.Array]:
-        given = [[(each["key"], each["value"]) for each in row or ()] for row in headers.to_pylist()]
-        return self._decode_each(values, given)
 
     def _put_together(self, groups: list[tuple[pa.Array, pa.Array, pa.Array]], count: int) -> tuple[pa.Array, pa.Array]:
         if not groups:
@@ -144,13 +142,32 @@ class ColumnDecoder:
             raise SchemaError(f"the schema with {wanted} is {schema.type}, not {self.settled.kind}")
         if self._new_fields == "follow" and may_be_newer(wanted, self.settled):
             refuse_new_fields(wanted, self.settled.columns, columns_in(self.registry, schema))
+        if schema.type == JSON:
+            return JsonProgram(self.settled.columns)
         latest = self.registry.schema(SchemaId(number=self.settled.id)) if schema.type == AVRO else schema
         return program(self.registry, schema, latest, self.arrow_type)
 
 
-def _have_ids(headers: pa.Array) -> bool:
+def _prefixes(values: pa.Array) -> pa.Array:
+    """The bytes of each value in which its schema id is."""
+    is_guid = pc.equal(pc.binary_slice(values, 0, 1), pa.scalar(b"\1"))
+    prefixes = pc.binary_slice(values, 0, PREFIX_BYTES)
+    if not pc.any(is_guid).as_py():
+        return prefixes
+    return pc.if_else(is_guid, pc.binary_slice(values, 0, GUID_PREFIX_BYTES), prefixes)
+
+
+def _have_ids(headers: pa.Array, name: str) -> bool:
     names = headers.flatten().field("key")
-    return bool(len(names)) and bool(pc.any(pc.equal(names, HEADERS["value"])).as_py())
+    return bool(len(names)) and bool(pc.any(pc.equal(names, name)).as_py())
+
+
+def _header_ids(headers: pa.Array, name: str) -> pa.Array:
+    found = [
+        next((each["value"] for each in row or () if each["key"] == name and each["value"] is not None), None)
+        for row in headers.to_pylist()
+    ]
+    return pa.array(found, pa.binary())
 
 
 class RegistryDecoder:

@@ -7,8 +7,10 @@ import json
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.decoding.columns import AS_JSON, AVRO_LOGICAL, TIMESTAMP, VALUE, WRAPPERS
+from ottla.decoding.json_values import JsonDecoder
 from ottla.registry.avro.parsing import parse
 from ottla.registry.avro.printing import canonical
 from ottla.registry.model import AVRO
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedScalarContainer, ScalarMap
     from google.protobuf.message import Message
 
+    from ottla.columns.types import Struct
     from ottla.registry.model import Schema
     from ottla.schema.registry import Registry
+
+
+_LONGEST: Final = (1 << 31) - 1
 
 
 class Program(Protocol):
@@ -76,6 +82,17 @@ class RowProgram:
                 kept.append(pa.nulls(1, self._type))
                 errors[at] = f"does not fit the columns: {wrong}"
         return pa.concat_arrays(kept), pa.array(errors, pa.string())
+
+
+class JsonProgram:
+    """JSON of any schema: a field is found by its name."""
+
+    def __init__(self, columns: Struct) -> None:
+        self._decoder = JsonDecoder(columns)
+
+    def decode(self, values: pa.Array, begin: int, indexes: bytes | None = None) -> tuple[pa.Array, pa.Array]:  # noqa: ARG002
+        # Without an end, pyarrow 26 fails for several short values: "Negative buffer resize".
+        return self._decoder.decode(pc.binary_slice(values, begin, _LONGEST) if begin else values)
 
 
 # Avro

@@ -55,6 +55,7 @@ _RESOURCES: Final = (  # modules with ENDPOINTS, the busiest first: routes are t
     "resources.acls",
     "resources.roles",
     "resources.faults",
+    "records.rest_proxy",
     "framework.openapi",
 )
 ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
@@ -15,13 +14,13 @@ from ottla.http.queues.config import QueuesConfig
 from ottla.http.registry_config import REGISTRY_PREFIX
 
 if TYPE_CHECKING:
+    import socket
+
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
     from ottla.http.framework.loop_server import Serving
 
 _logger: Final = logging.getLogger(__name__)
-
-_BACKLOG: Final = 1024
 
 
 class HttpServer:
@@ -71,20 +70,8 @@ class HttpServer:
                 raise
 
     async def _bind(self, address: Address, sockets: list[socket.socket]) -> Address:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        port = address.port
         try:
-            for family, kind, protocol, _, (host, *_) in dict.fromkeys(found):
-                listening = socket.socket(family, kind, protocol)
-                sockets.append(listening)
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                listening.bind((host, port))
-                listening.listen(_BACKLOG)
-                listening.settimeout(0)
-                port = listening.getsockname()[1]
+            sockets += await self._broker.listener.bind(address)
         except OSError:
             self._close()
             raise

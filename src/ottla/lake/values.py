@@ -102,17 +102,10 @@ class _Structs:
 
 
 def _registered(settings: ValueSettings, subject: str) -> _Structs:
+    from ottla.decoding.decoder import ColumnDecoder
     from ottla.decoding.schemas import settle
-    from ottla.registry.model import JSON
     from ottla.schema.registry import Registry
 
     registry = Registry(settings.registry)
     settled = settle(registry, subject)
-    if settled.kind == JSON:
-        from ottla.decoding.json_values import JsonDecoder
-        from ottla.lake.framed_json import FramedJson
-
-        return _Structs(FramedJson(JsonDecoder(settled.columns), registry, settled), settled.columns)
-    from ottla.decoding.decoder import ColumnDecoder
-
     return _Structs(ColumnDecoder(registry, settled, "follow"), settled.columns)

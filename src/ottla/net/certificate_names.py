@@ -27,9 +27,9 @@ _KEYWORDS: Final = {
     "domainComponent": "DC",
     "userId": "UID",
 }
-_RULE: Final = re.compile(r"RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)")
-_GROUP: Final = re.compile(r"\$(\d+)")
-_SPECIAL: Final = re.compile(r'([,+"\\<>;])')
+_RULE: Final = r"RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)"
+_GROUP: Final = r"\$(\d+)"
+_SPECIAL: Final = r'([,+"\\<>;])'
 
 
 def distinguished_name(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
@@ -39,7 +39,7 @@ def distinguished_name(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
 
 
 def _escaped(value: str) -> str:
-    text = _SPECIAL.sub(r"\\\1", value)
+    text = re.sub(_SPECIAL, r"\\\1", value)
     if text[:1] in ("#", " "):
         text = "\\" + text
     return text[:-1] + "\\ " if text.endswith(" ") and len(text) > 1 else text
@@ -81,13 +81,13 @@ class PrincipalRules:
 def _parsed(rule: str) -> tuple[re.Pattern[str], str, str]:
     if rule == "DEFAULT":
         return re.compile(r"(.*)", re.DOTALL), r"\1", ""
-    parts = _RULE.fullmatch(rule)
+    parts = re.fullmatch(_RULE, rule)
     if parts is None:
         raise ValueError(f"principal_rules must be DEFAULT or RULE:pattern/replacement/[LU], got {rule!r}")
     try:
         pattern = re.compile(parts[1].replace("\\/", "/"))
         # Java's $1 is Python's \1; a backslash in Java's replacement escapes the next character.
-        replacement = _GROUP.sub(r"\\g<\1>", parts[2].replace("\\", "\\\\"))
+        replacement = re.sub(_GROUP, r"\\g<\1>", parts[2].replace("\\", "\\\\"))
         re.sub(pattern, replacement, "")
     except (re.error, IndexError) as wrong:
         raise ValueError(f"principal_rules: {rule!r} is invalid: {wrong}") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.ids import Address
 from ottla.core.security import TooManyConnections
+from ottla.net.binding import bind_without_blocking
 from ottla.net.descriptors import connections_that_fit
 from ottla.net.held import HeldBytes
 from ottla.net.port import Port
@@ -100,6 +101,10 @@ class Listener:
             raise
         self._is_started = True
         self._sweeper = asyncio.create_task(self._sweep())
+
+    async def bind(self, address: Address) -> list[socket.socket]:
+        """Bind a port of another protocol, on all addresses of the host."""
+        return await bind_without_blocking(*address)
 
     def serve_in_place(self, in_place: InPlace | None) -> None:
         """Answer requests in the receive buffer, on the ports without a gate."""

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
 from ottla.core.security import ANONYMOUS, TooManyConnections
-from ottla.net.addresses import on_one_port
+from ottla.net.binding import bind_without_blocking
 from ottla.net.config import parse_address
 from ottla.net.connection import Connection
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Callable, Sequence
-    from typing import Any
 
     from ottla.net.certificate_names import PrincipalRules
     from ottla.net.listener import Listener
@@ -65,23 +64,20 @@ class Port:
         self._servers: list[asyncio.Server] = []
 
     async def start(self, handshake_s: float) -> None:
-        async def listen(**where: Any) -> asyncio.Server:
-            tls = self.tls
-            return await asyncio.get_running_loop().create_server(
+        bound = self._bound
+        if not bound:
+            bound = await bind_without_blocking(self.config.host, self.config.port)
+            self.address = Address(*min(bound, key=lambda one: one.family).getsockname()[:2])
+        tls = self.tls
+        for each in bound:
+            server = await asyncio.get_running_loop().create_server(
                 lambda: Connection(self),
-                **where,
+                sock=each,
                 backlog=_BACKLOG,
                 ssl=None if tls is None else tls.context,
                 ssl_handshake_timeout=None if tls is None else handshake_s,
             )
-
-        if self._bound:
-            self._servers = [await listen(sock=each) for each in self._bound]
-        else:
-            server, self.address = await on_one_port(
-                lambda port: listen(host=self.config.host, port=port), self.config.port
-            )
-            self._servers = [server]
+            self._servers.append(server)
 
     def close(self) -> None:
         for server in self._servers:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ottla.registry import records, refusals
+from ottla.registry.associations import STRONG, selected
 from ottla.registry.errors import Refusal
 from ottla.registry.given import merged_metadata
 from ottla.registry.lookup import VERSION_PROPERTY, canonical_schema, completed_from, is_equivalent, messages_against
 from ottla.registry.model import Schema, Version
-from ottla.registry.subjects import DEFAULT_CONTEXT, parse_subject
+from ottla.registry.subjects import DEFAULT_CONTEXT, beside, parse_subject
 
 if TYPE_CHECKING:
     from ottla.registry.records import Record
@@ -53,6 +54,7 @@ def register(state: State, wanted: Registration) -> Planned[Version]:
     number = max((each.version for each in versions), default=0) + 1
     schema = wanted.schema if is_import else _completed(state, wanted, living, number)
     canonical, parsed = canonical_schema(state, subject, schema, normalize=wanted.normalize, is_new=wanted.id < 0)
+    _check_references(state, subject, canonical)
     known_id, known = state.with_schema(subject, canonical)
     has_id = known_id is not None and wanted.id in (-1, known_id)
     if wanted.version == 0:
@@ -75,6 +77,12 @@ def register(state: State, wanted: Registration) -> Planned[Version]:
         canonical,
     )
     return Planned(version, _written(state, version, versions))
+
+
+def _check_references(state: State, subject: str, schema: Schema) -> None:
+    for _, name, _ in schema.references:
+        if selected(state.associations(subject=beside(subject, name)), lifecycle=STRONG):
+            raise refusals.not_permitted(f"Subject '{name}' has a strong association and cannot be referenced")
 
 
 def _check_mode(state: State, wanted: Registration) -> bool:
@@ -140,6 +148,9 @@ def delete_version(state: State, subject: str, number: int, *, is_permanent: boo
             raise refusals.subject_not_found(subject)
         raise refusals.version_not_found(number)
     check_writable(state, subject)
+    is_only = [each.version for each in state.versions(subject)] == [version.version]
+    if is_only and not is_permanent and state.associations(subject=subject):
+        raise refusals.no_active_version(subject)
     if state.referring(subject, version.version, with_deleted=is_permanent):
         raise refusals.referenced(subject, version.version)
     if not is_permanent:
@@ -158,6 +169,8 @@ def delete_subject(state: State, subject: str, *, is_permanent: bool) -> Planned
             raise refusals.subject_deleted(subject)
         raise refusals.subject_not_found(subject)
     check_writable(state, subject)
+    if state.associations(subject=subject):
+        raise refusals.subject_associated(subject)
     for each in versions:
         others = state.referring(subject, each.version, with_deleted=is_permanent)
         if any(other.subject != subject for other in others):

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from ottla.registry.errors import Refusal
-from ottla.registry.model import RULE_KINDS, Json, Reference
+from ottla.registry.model import AVRO, RULE_KINDS, Json, Reference, Schema
 
 _RULE_NAME: Final = re.compile(r"[^\W\d][\w-]{0,63}\Z")
 _KINDS: Final = ("TRANSFORM", "CONDITION")
@@ -16,6 +16,20 @@ _RULE_KEYS: Final = (
     "name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled",
 )  # fmt: skip
 INVALID_RULE_SET: Final = 42210
+
+
+def schema_in(given: Json) -> Schema:
+    """The schema in a request."""
+    text, kind = given.get("schema"), given.get("schemaType") or AVRO
+    if not isinstance(text, str | None) or not isinstance(kind, str):
+        raise Refusal(422, "schema and schemaType must be strings")
+    return Schema(
+        text=text or "",
+        type=kind.upper(),
+        references=references_in(given.get("references")),
+        metadata=metadata_in(given.get("metadata")),
+        rule_set=rule_set_in(given.get("ruleSet")),
+    )
 
 
 def metadata_in(given: object) -> Json | None:

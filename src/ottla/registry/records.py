@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, NamedTuple
 
+from ottla.registry.associations import Association, AssociationKey
 from ottla.registry.errors import InvalidSchema, Refusal
 from ottla.registry.foreign import in_our_layout
 from ottla.registry.given import metadata_in, references_in, rule_set_in
@@ -92,6 +93,34 @@ def context_record(context: str, *, is_deleted: bool = False) -> Record:
     return Record(_encoded({"keytype": "CONTEXT", **place, "magic": 0}), None if is_deleted else _encoded(place))
 
 
+def association_record(association: Association) -> Record:
+    key = association.key
+    value = {
+        "guid": association.guid,
+        **_place(key),
+        "resourceId": association.resource_id,
+        "resourceType": key.resource_type,
+        "associationType": key.kind,
+        "subject": key.subject,
+        "lifecycle": association.lifecycle,
+        "frozen": association.is_frozen,
+    }
+    return Record(_association_key(key), _encoded(value))
+
+
+def association_tombstone(key: AssociationKey) -> Record:
+    return Record(_association_key(key), None)
+
+
+def _association_key(key: AssociationKey) -> bytes:
+    kinds = {"resourceType": key.resource_type, "associationType": key.kind, "subject": key.subject}
+    return _encoded({"keytype": "ASSOC", **_place(key), **kinds, "magic": 0})
+
+
+def _place(key: AssociationKey) -> Json:
+    return {"tenant": _TENANT, "resourceName": key.resource, "resourceNamespace": key.namespace}
+
+
 def _schema_key(subject: str, version: int) -> bytes:
     return _encoded({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": _SCHEMA_MAGIC})
 
@@ -107,14 +136,14 @@ def _encoded(value: Json) -> bytes:
 # Reading
 
 
-def decoded(key: bytes | None, value: bytes | None) -> Change | None:
+def decoded(key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> Change | None:
     """The change made by a record; None for a record that a registry ignores. Raises InvalidSchema if it is
     malformed.
     """
     try:
         given = json.loads(key or b"null")
         content = json.loads(value) if value else None  # Karapace writes empty tombstones
-        return _change(given, content)
+        return _association_change(given, content, timestamp_ms) or _change(given, content)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, Refusal) as wrong:
         raise InvalidSchema(f"malformed record: {(key or b'')[:200]!r}: {wrong}") from None
 
@@ -139,6 +168,25 @@ def _change(key: Json, value: Json | None) -> Change | None:
     if kind == "MODE":
         return Change(kind, subject, value=None if value is None else value.get("mode"))
     return None
+
+
+def _association_change(given: Json, value: Json | None, timestamp_ms: int | None) -> Change | None:
+    if given["keytype"] != "ASSOC":
+        return None
+    names = ("resourceName", "resourceNamespace", "resourceType", "associationType", "subject")
+    key = AssociationKey(*(given[name] for name in names))
+    if value is None:
+        return Change("ASSOC", key.subject, value=(key, None))
+    found = Association(
+        key=key,
+        guid=value["guid"],
+        resource_id=value["resourceId"],
+        lifecycle=value["lifecycle"],
+        is_frozen=bool(value.get("frozen", False)),
+        created_ms=value.get("createTs") or timestamp_ms,
+        updated_ms=timestamp_ms,
+    )
+    return Change("ASSOC", key.subject, value=(key, found))
 
 
 def _version(value: Json) -> Version:

@@ -45,9 +45,35 @@ def no_mode(subject: str | None) -> Refusal:
     return Refusal(40409, f"Subject '{subject}' does not have subject-level mode configured")
 
 
+def association_not_found(resource: str) -> Refusal:
+    return Refusal(40410, f"Association for '{resource}' not found.")
+
+
 def incompatible(messages: list[str], kind: str) -> Refusal:
     detail = f"; details: [{', '.join(messages)}]" if messages else ""
-    return Refusal(409, f'Schema being registered is incompatible with an earlier schema for subject "{kind}"{detail}')
+    return Refusal(
+        40901, f'Schema being registered is incompatible with an earlier schema for subject "{kind}"{detail}'
+    )
+
+
+def association_exists(kind: str, resource: str) -> Refusal:
+    return Refusal(40903, f"An association of type '{kind}' already exists for resource '{resource}'")
+
+
+def subject_associated(subject: str) -> Refusal:
+    return Refusal(40904, f"An association already exists for subject '{subject}'")
+
+
+def strong_association_exists(subject: str) -> Refusal:
+    return Refusal(40905, f"A strong association already exists for subject '{subject}'")
+
+
+def no_active_version(subject: str) -> Refusal:
+    return Refusal(40907, f"No active (non-deleted) version exists for subject '{subject}'")
+
+
+def association_frozen(kind: str, subject: str) -> Refusal:
+    return Refusal(40908, f"The association of type '{kind}' is frozen for subject '{subject}'")
 
 
 def invalid_schema(why: object) -> Refusal:
@@ -84,3 +110,7 @@ def invalid_subject(subject: str) -> Refusal:
 
 def context_not_empty(context: str) -> Refusal:
     return Refusal(42211, f"The specified context '{context}' is not empty")
+
+
+def invalid_association(name: str, why: str) -> Refusal:
+    return Refusal(42212, f"The association specified an invalid value for property: '{name}', detail: {why}")

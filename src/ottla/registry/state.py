@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ottla.registry.foreign import are_same
-from ottla.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, parse_subject, prefix_of
+from ottla.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, is_below, parse_subject, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ottla.registry.associations import Association, AssociationKey
     from ottla.registry.model import Json, Schema, Version
     from ottla.registry.records import Change
 
@@ -53,6 +54,7 @@ class State:
         self._known_contexts: set[str] = set()
         self._configs: dict[str | None, Json] = {}
         self._modes: dict[str | None, str] = {}
+        self._associations: dict[AssociationKey, Association] = {}
         self._referring: dict[tuple[str, int], dict[tuple[str, int], None]] = {}
         """The versions that reference each version."""
         self.duplicates = 0
@@ -65,22 +67,27 @@ class State:
     def snapshot(self) -> State:
         """The current state, to be read in another thread while changes continue."""
         if self._snapshot is None:
-            copy = State()
-            copy._subjects = self._subjects.copy()
-            copy._contexts = {name: each.copy() for name, each in self._contexts.items()}
-            copy._known_contexts = self._known_contexts.copy()
-            copy._configs, copy._modes = self._configs.copy(), self._modes.copy()
-            copy._referring = self._referring.copy()
-            self._snapshot = copy
-            self._owned.clear()
+            self._snapshot = self.fork()
         return self._snapshot
+
+    def fork(self) -> State:
+        """A copy that can be changed: to plan several changes that build on each other."""
+        copy = State()
+        copy._subjects = self._subjects.copy()
+        copy._contexts = {name: each.copy() for name, each in self._contexts.items()}
+        copy._known_contexts = self._known_contexts.copy()
+        copy._configs, copy._modes = self._configs.copy(), self._modes.copy()
+        copy._referring = self._referring.copy()
+        copy._associations = self._associations.copy()
+        self._owned.clear()
+        return copy
 
     # Changes
 
     def apply(self, change: Change) -> None:
         self._snapshot = None
         kind, subject, number, value = change
-        if kind in ("CONFIG", "MODE", "CONTEXT"):
+        if kind in ("CONFIG", "MODE", "CONTEXT", "ASSOC"):
             self._apply_setting(change)
         elif kind == "DELETE_SUBJECT" and subject is not None:
             for version in tuple(self._subjects.get(subject, {}).values()):
@@ -102,8 +109,16 @@ class State:
             _put(self._configs, subject, value)
         elif kind == "MODE":
             _put(self._modes, subject, value)
+        elif kind == "ASSOC":
+            self._associate(*value)
         elif subject is not None:
             (self._known_contexts.discard if value is None else self._known_contexts.add)(subject)
+
+    def _associate(self, key: AssociationKey, association: Association | None) -> None:
+        old = self._associations.get(key)
+        if association is not None and old is not None:
+            association = replace(association, created_ms=old.created_ms)
+        _put(self._associations, key, association)
 
     def _register(self, version: Version) -> None:
         context = self._context(version.subject)
@@ -230,14 +245,8 @@ class State:
 
     def subjects(self, prefix: str = "", *, with_deleted: bool = False) -> list[str]:
         """The subjects with this prefix; `:*:` stands for every context."""
-        beginning = prefix.removeprefix(":*:") if prefix.startswith(":*:") else prefix
-        found = []
-        for name, versions in self._subjects.items():
-            shown = parse_subject(name).name if prefix.startswith(":*:") else name
-            is_below = shown.startswith(beginning) and (prefix != "" or not name.startswith(":."))
-            if is_below and (with_deleted or not all(each.is_deleted for each in versions.values())):
-                found.append(name)
-        return sorted(found)
+        found = (name for name in self._subjects if is_below(name, prefix))
+        return sorted(name for name in found if self.versions(name, with_deleted=with_deleted))
 
     def subjects_below(self, subject: str | None, *, with_deleted: bool = False) -> list[str]:
         """A subject, the subjects of a context, or all."""
@@ -255,6 +264,21 @@ class State:
     def knows_context(self, name: str) -> bool:
         return name in self._known_contexts
 
+    # Associations
+
+    def associations(
+        self, *, subject: str = "", resource_id: str = "", resource: str = "", namespace: str = ""
+    ) -> list[Association]:
+        """Those of a subject, or of a resource; in the order of their names."""
+        return [
+            each
+            for key, each in sorted(self._associations.items())
+            if subject in ("", key.subject)
+            and resource_id in ("", each.resource_id)
+            and resource in ("", key.resource)
+            and namespace in ("", key.namespace)
+        ]
+
     # Configs and modes
 
     def config(self, subject: str | None) -> Json | None:
@@ -271,6 +295,14 @@ class State:
             if scope in self._configs:
                 return level | self._configs[scope]
         return level
+
+    def aliases(self, prefix: str) -> dict[str, list[str]]:
+        """The subjects that aliases with this prefix stand for, and these aliases."""
+        found: dict[str, list[str]] = {}
+        for name, config in self._configs.items():
+            if name is not None and config.get("alias") and is_below(name, prefix):
+                found.setdefault(beside(name, config["alias"]), []).append(name)
+        return {subject: sorted(names) for subject, names in found.items()}
 
     def mode(self, subject: str | None) -> str | None:
         return self._modes.get(subject)
@@ -298,7 +330,7 @@ def _scopes(subject: str | None) -> list[str | None]:
     return [*found, None if context == DEFAULT_CONTEXT else prefix_of(context), prefix_of(GLOBAL_CONTEXT)]
 
 
-def _put(table: dict[str | None, Any], key: str | None, value: object) -> None:
+def _put(table: dict[Any, Any], key: object, value: object) -> None:
     if value is None:
         table.pop(key, None)
     else:

@@ -43,6 +43,13 @@ def qualified(text: str) -> str:
     return parse_subject(text).qualified
 
 
+def is_below(subject: str, prefix: str) -> bool:
+    """Whether a qualified subject begins with a prefix; `:*:` stands for every context."""
+    if prefix.startswith(ALL_CONTEXTS):
+        return parse_subject(subject).name.startswith(prefix[len(ALL_CONTEXTS) :])
+    return subject.startswith(prefix) and (prefix != "" or not subject.startswith(_PREFIX))
+
+
 def beside(parent: str, text: str) -> str:
     """A subject named by a schema of `parent`: without a context, it is in the parent's context."""
     subject = parse_subject(text)

@@ -283,7 +283,7 @@ def test_the_source_decodes_values(cluster: Cluster, pipelines: Pipelines, send:
     send(topic, [b"bad"])
     permissive = cluster.read(pipelines.spark, topic, registry=registry.url, mode="permissive")
     assert [row.id for row in permissive.select("value.id").collect()] == [1, 2, None]
-    with pytest.raises(Exception, match=r'no schema id.*mode = "PERMISSIVE"'):
+    with pytest.raises(Exception, match=r"no schema id.*set option mode to PERMISSIVE"):
         cluster.read(pipelines.spark, topic, registry=registry.url).collect()
 
 
@@ -310,6 +310,26 @@ def test_the_sink_encodes_values(cluster: Cluster, pipelines: Pipelines, read: R
     query.trigger(availableNow=True).start().awaitTermination()
     found = [AnyDeserializer(registry)(each.value) for each in read(more["topic"])]
     assert sorted(each.get("id", "0") for each in found) == ["0", "1"]
+
+
+def test_keys_and_json_go_through_the_sink_and_the_source(
+    cluster: Cluster, pipelines: Pipelines, read: Read, registry: Registry
+) -> None:
+    topic = cluster.topic()
+    rows = pipelines.spark.sql(
+        "SELECT named_struct('shop', 'main') AS key, named_struct('id', id, 'note', IF(id = 0, NULL, 'x')) AS value "
+        "FROM range(2)"
+    )
+    sink = {"kafka.bootstrap.servers": cluster.servers, "topic": topic, "registry": registry.url, "valueFormat": "json"}
+    rows.coalesce(1).write.format("ottla").options(**sink).mode("append").save()
+    [first, second] = read(topic)
+    assert AnyDeserializer(registry)(first.key) == {"shop": "main"}
+    assert (first.value[5:], second.value[5:]) == (b'{"id":0}', b'{"id":1,"note":"x"}')
+    types = [registry.latest(f"{topic}-{part}").schema.type for part in ("key", "value")]
+    assert types == ["AVRO", "JSON"]
+    frame = cluster.read(pipelines.spark, topic, registry=registry.url, keySubject=f"{topic}-key")
+    found = frame.select("key.shop", "value.id", "value.note").orderBy("id").collect()
+    assert [tuple(row) for row in found] == [("main", 0, None), ("main", 1, "x")]
 
 
 def test_the_documented_example(cluster: Cluster, pipelines: Pipelines, send: Send, registry: Registry) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import pickle
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import ottla.testing
-from ottla.columns.types import shown
+from ottla.columns.types import Map, shown, struct_of
 from ottla.core.errors import ConfigError
 from ottla.decoding.columns import avro_columns, json_columns, news, protobuf_columns
 from ottla.decoding.schemas import SettledSchema, settle
 from ottla.registry.avro.parsing import parse
-from ottla.schema import AvroSerializer, ProtobufSerializer, Registry
+from ottla.schema import AnyDeserializer, AvroSerializer, JsonSchemaSerializer, ProtobufSerializer, Registry
 from ottla.spark.registry.encoding import RowEncoder, avro_schema, json_schema
 
 if TYPE_CHECKING:
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
 
 pa = pytest.importorskip("pyarrow")
 decoding = pytest.importorskip("ottla.decoding.decoder")
+arrow_schema = pytest.importorskip("ottla.columns.arrow_types").arrow_schema
 
 V1 = '{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}'
 PROTO = 'syntax = "proto3"; message M { int32 a = 1; }'
+JSON = '{"type": "object", "properties": {"a": {"type": "integer"}}}'
 V2 = '{"type":"record","name":"R","fields":[{"name":"a","type":"long"},{"name":"b","type":"string","default":"-"}]}'
 
 
@@ -124,21 +128,79 @@ def test_settled_columns_are_written_down(registry: Registry) -> None:
         settle(registry, "missing")
 
 
+@pytest.mark.parametrize("part", ["key", "value"])
 @pytest.mark.parametrize("ids", ["prefix", "guid", "header"])
-def test_ids_in_all_places(registry: Registry, ids: Any) -> None:
+def test_ids_in_all_places(registry: Registry, ids: Any, part: Any) -> None:
     for topic, serializer, given, expected in (
         (f"p-{ids}", AvroSerializer(registry, V1, ids=ids), {"a": 1}, {"a": 1}),
         (f"q-{ids}", ProtobufSerializer(registry, PROTO, ids=ids), {"a": 1}, {"a": 1}),
+        (f"r-{ids}", JsonSchemaSerializer(registry, JSON, ids=ids), {"a": 1, "more": 2}, {"a": 1}),
     ):
-        serializer.prepare(topic, "value")
-        data, headers = serializer.serialize(given, topic, "value", ())
+        serializer.prepare(topic, part)
+        data, headers = serializer.serialize(given, topic, part, ())
         decoder = pickle.loads(  # noqa: S301
-            pickle.dumps(decoding.ColumnDecoder(registry, settle(registry, f"{topic}-value"), "follow"))
+            pickle.dumps(decoding.ColumnDecoder(registry, settle(registry, f"{topic}-{part}"), "follow", part))
         )
         shown_headers = pa.array([[{"key": name, "value": value} for name, value in headers]] * 3)
         rows, errors = decoder.decode(pa.array([data, None, data], pa.binary()), shown_headers if headers else None)
         assert rows.to_pylist() == [expected, None, expected]
         assert errors.null_count == 3
+
+
+def test_values_with_ids_in_headers_and_before_the_data_are_mixed(registry: Registry) -> None:
+    given = []
+    for number, ids in enumerate(("prefix", "header", "guid", "header", "prefix")):
+        serializer = ProtobufSerializer(registry, PROTO, ids=ids)  # type: ignore[arg-type]
+        serializer.prepare("mixed-ids", "value")
+        given.append(serializer.serialize({"a": number + 1}, "mixed-ids", "value", ()))
+    values = pa.array([data for data, _ in given] + [None, b"x"], pa.binary())
+    shown_headers = pa.array(
+        [[{"key": name, "value": each} for name, each in headers] for _, headers in given] + [[], None]
+    )
+    decoder = decoding.ColumnDecoder(registry, settle(registry, "mixed-ids-value"), "follow")
+    rows, errors = decoder.decode(values, shown_headers)
+    assert [row and row["a"] for row in rows.to_pylist()] == [1, 2, 3, 4, 5, None, None]
+    assert [number for number, error in enumerate(errors.to_pylist()) if error is not None] == [6]
+
+
+def test_json_of_a_newer_schema_with_more_fields_is_noticed(registry: Registry) -> None:
+    closed = JSON.replace("{", '{"additionalProperties": false, ', 1)
+    data = JsonSchemaSerializer(registry, closed)({"a": 1}, "json-mix")
+    before = settle(registry, "json-mix-value")
+    wider = closed.replace('{"a":', '{"b": {"type": "string"}, "a":')
+    newer = JsonSchemaSerializer(registry, wider)({"a": 2, "b": "x"}, "json-mix")
+    values = pa.array([data, newer, data[:5] + b"{"], pa.binary())
+    with pytest.raises(decoding.NewSchema, match="fields that the columns lack: b"):
+        decoding.ColumnDecoder(registry, before, "follow").decode(values)
+    rows, errors = decoding.ColumnDecoder(registry, before, "ignore").decode(values)
+    assert rows.to_pylist() == [{"a": 1}, {"a": 2}, None]
+    assert errors.to_pylist()[:2] == [None, None]
+    assert errors[2].as_py().startswith("invalid JSON")
+
+
+def test_structs_are_encoded_as_json_without_null_fields(registry: Registry) -> None:
+    columns = struct_of(
+        [
+            ("id", "bigint"),
+            ("at", "timestamp"),
+            ("price", "decimal(8,2)"),
+            ("counts", Map("string", "int")),
+            ("no", "int"),
+        ]
+    )
+    encoder = RowEncoder(registry, "json", "json-rows-value", columns)
+    row = {
+        "id": 1,
+        "at": dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        "price": Decimal("1.50"),
+        "counts": [("a", 1), ("b", None)],
+        "no": None,
+    }
+    [data, missing] = encoder.encode(pa.array([row, None], pa.struct(list(arrow_schema(columns))))).to_pylist()
+    assert missing is None
+    assert data[5:] == b'{"id":1,"at":"2026-01-02T03:04:05Z","price":1.50,"counts":{"a":1,"b":null}}'
+    assert AnyDeserializer(registry)(data)["price"] == 1.5
+    assert registry.latest("json-rows-value").schema.type == "JSON"
 
 
 def test_versions_are_mixed_and_a_newer_one_with_more_fields_is_told(registry: Registry) -> None:

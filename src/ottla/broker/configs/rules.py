@@ -10,7 +10,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_REPLICA: Final = re.compile(r"[0-9]+:[0-9]+")
+_REPLICA: Final = r"[0-9]+:[0-9]+"
 
 
 class Rule(Struct, frozen=True):
@@ -40,7 +40,7 @@ GZIP_LEVEL: Final = Rule("from 1 to 9, or -1", lambda value: value == -1 or 1 <=
 
 REPLICAS: Final = Rule(
     "* or a list of partition:broker, such as 0:101,1:102",
-    lambda value: value == ("*",) or all(_REPLICA.fullmatch(item) for item in value),
+    lambda value: value == ("*",) or all(re.fullmatch(_REPLICA, item) for item in value),
 )
 
 NO_TIERED_STORAGE: Final = Rule("false: this broker has no tiered storage", lambda value: value is False)

@@ -13,9 +13,9 @@ from ottla.core.errors import InvalidConfig
 if TYPE_CHECKING:
     from ottla.broker.configs.definition import Definitions
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER: Final = r"[+-]?[0-9]+"
 # Rejects NaN, which would pass every comparison with a limit, and Java's hexadecimal and suffixed forms.
-_DECIMAL: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_DECIMAL: Final = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 # Longer texts are not meaningful numbers, and expensive to parse and compare.
 _LONGEST_NUMBER: Final = 30
@@ -96,7 +96,7 @@ def _nearest(definitions: Definitions, name: str) -> str | None:
 
 def _integer(definition: Definition, text: str, trimmed: str) -> int:
     bits = _BITS[definition.type]
-    if len(trimmed) <= _LONGEST_NUMBER and _INTEGER.fullmatch(trimmed):
+    if len(trimmed) <= _LONGEST_NUMBER and re.fullmatch(_INTEGER, trimmed):
         value = int(trimmed)
         if -(1 << bits - 1) <= value < 1 << bits - 1:
             return value
@@ -104,7 +104,7 @@ def _integer(definition: Definition, text: str, trimmed: str) -> int:
 
 
 def _decimal(definition: Definition, text: str, trimmed: str) -> float:
-    if len(trimmed) <= _LONGEST_NUMBER and _DECIMAL.fullmatch(trimmed):
+    if len(trimmed) <= _LONGEST_NUMBER and re.fullmatch(_DECIMAL, trimmed):
         value = float(trimmed)
         if math.isfinite(value):
             return value

@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from ottla.broker.fast_path.fetch_request cimport Part, Request
+from ottla.broker.fast_path.fetch_session cimport SessionParts
 from ottla.broker.fast_path.wire cimport Answers, Partitions
 
 
@@ -24,6 +25,8 @@ cdef class FastFetch:
     cdef list reads
     cdef list ranges
     cdef bint sends_files
+    cdef bint is_again
+    cdef SessionParts session
     cdef int64_t total
     cdef int64_t left
     cdef int64_t inline_left
@@ -33,6 +36,11 @@ cdef class FastFetch:
 
     cdef Py_ssize_t serve(self, uint8_t* data, Py_ssize_t count, bint sends_files) except -1
     cdef Outcome answer(self, uint8_t* frame, Py_ssize_t size, bint is_last) except *
+    cdef Outcome answer_session(self, bint is_last) except *
+    cdef uint8_t* put_session_topics(self, uint8_t* at, uint8_t* results, list news) except NULL
+    cdef uint8_t* begin_response(self, Py_ssize_t room) except NULL
+    cdef uint8_t* put_header(self, uint8_t* begin) noexcept
+    cdef int end_response(self, uint8_t* begin, uint8_t* at) except -1
     cdef uint8_t* put_partition(self, uint8_t* at, object partition, Part* part) except? NULL
     cdef int64_t find_known(self, object segment, Part* part) except? -2
     cdef uint8_t* put_inline(self, uint8_t* at, object segment, int64_t position, Part* part, int64_t next_offset) except? NULL

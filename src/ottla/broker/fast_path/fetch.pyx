@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, cdivision=True
-"""The usual fetch requests: of consumers without a fetch session, at the end of the log.
+"""The usual fetch requests: of consumers at the end of the log, without a fetch session or incremental (KIP-227).
 
 Such a request is answered from the end of the active segment, read into the response; or it waits, without a task,
 and is then answered in one callback. To a reader that is far behind, a range of the file is sent.
@@ -43,17 +43,19 @@ cdef enum:
     RESPONSE_BYTES = 48
     TOPIC_BYTES = 16
     PARTITION_BYTES = 64
+    LONGEST_NAME = 249
 
 cdef int64_t HIGHEST_BASE_OFFSET = 0x7FFFFFFF00000000
 
 
 cdef class FastFetch:
-    def __init__(self, Partitions partitions, Answers answers, stats, held, int64_t most_bytes, max_frame_bytes):
+    def __init__(self, broker, Partitions partitions, Answers answers, stats, max_frame_bytes):
         self.partitions = partitions
+        self.session = SessionParts(broker.fetch_sessions, broker.topics)
         self.answers = answers
         self.stats = stats
-        self.held = held
-        self.most_bytes = most_bytes
+        self.held = broker.listener.held
+        self.most_bytes = broker.config.fetch_max_bytes
         self.max_frame_bytes = max_frame_bytes
         self.found = []
         self.reads = []
@@ -68,6 +70,7 @@ cdef class FastFetch:
             return 0
         began_ns = perf_counter_ns()
         self.sends_files = sends_files
+        self.is_again = False
         outcome = self.answer(data + 4, size, False)
         if outcome != ANSWERED:
             self.ranges.clear()
@@ -91,10 +94,13 @@ cdef class FastFetch:
         cdef bytes frame = wait.frame
         self.answers.size = 0
         self.sends_files = wait.sends_files
+        self.is_again = True
         outcome = self.answer(frame, len(frame), wait.is_last)
         if outcome != ANSWERED:
             self.ranges.clear()
         if outcome == LEFT:
+            if self.request.session_id:
+                self.session.rewind(&self.request)
             self.stats.bytes_in -= len(frame)
             return memoryview(bytearray(frame))
         if outcome == WAITS:
@@ -139,26 +145,15 @@ cdef class FastFetch:
         cdef int number, part
         if not parse_fetch(request, frame, size):
             return LEFT
+        if request.session_id:
+            return self.answer_session(is_last)
         is_flexible = request.version >= FLEXIBLE_SINCE
         is_by_id = request.version >= BY_ID_SINCE
         for number in range(request.topic_count):
             topic = &request.topics[number]
             room += TOPIC_BYTES + topic.size + PARTITION_BYTES * (topic.end_part - topic.first_part)
-        self.found.clear()
-        self.reads.clear()
-        self.ranges.clear()
-        self.total = self.range_bytes = 0
-        self.left = min(request.max_bytes, self.most_bytes, <int64_t>self.held.room)
-        self.inline_left = MOST_BYTES
-        begin = self.answers.end_with_room(room)
-        memcpy(begin + 4, request.correlation_id, 4)
-        at = begin + 8
-        if is_flexible:
-            at = put_byte(at, 0)
-        at = put_int32(at, 0)  # the throttle time
-        if request.version >= SESSION_SINCE:
-            at[0] = at[1] = 0  # no error
-            at = put_int32(at + 2, 0)  # no session
+        begin = self.begin_response(room)
+        at = self.put_header(begin)
         at = put_count(at, request.topic_count, is_flexible)
         for number in range(request.topic_count):
             topic = &request.topics[number]
@@ -178,12 +173,103 @@ cdef class FastFetch:
             at = put_byte(at, 0)
         if self.total < request.min_bytes and request.max_wait_ms > 0 and not is_last:
             return WAITS
+        self.end_response(begin, at)
+        return ANSWERED
+
+    cdef Outcome answer_session(self, bint is_last) except *:
+        """The same for an incremental fetch: only partitions with news are in the response."""
+        cdef Request* request = &self.request
+        cdef SessionParts parts = self.session
+        cdef uint8_t* begin
+        cdef uint8_t* results
+        cdef uint8_t* at
+        cdef uint8_t* before
+        cdef int number
+        cdef int64_t total
+        cdef list news = []
+        if not parts.find(request, self.is_again):
+            return LEFT
+        # The results are first written in the order of the session, behind the response that they will be in.
+        cdef Py_ssize_t room = RESPONSE_BYTES + MOST_BYTES + parts.count * (PARTITION_BYTES + TOPIC_BYTES + LONGEST_NAME)
+        begin = self.begin_response(2 * room)
+        results = at = begin + room
+        for number in range(parts.count):
+            partition = parts.partitions[number]
+            before = at
+            total = self.total
+            at = self.put_partition(before, partition, &parts.parts[number])
+            if at == NULL:
+                return LEFT
+            self.found.append(partition)
+            log = partition._log
+            if self.total == total and not parts.is_news(number, log.next_offset, log.start_offset):
+                at = before
+                continue
+            sent = self.ranges.pop() if self.ranges else None
+            news.append((number, before - results, at - before, sent, log, self.total > total))
+        if not self.is_again:
+            parts.use(request)
+        if self.total < request.min_bytes and request.max_wait_ms > 0 and not is_last:
+            return WAITS
+        at = self.put_session_topics(self.put_header(begin), results, news)
+        self.end_response(begin, at)
+        return ANSWERED
+
+    cdef uint8_t* put_session_topics(self, uint8_t* at, uint8_t* results, list news) except NULL:
+        """Copy the results to their topics, in the order of each topic's first result."""
+        cdef bint is_flexible = self.request.version >= FLEXIBLE_SINCE
+        cdef bint is_by_id = self.request.version >= BY_ID_SINCE
+        cdef dict topics = {}
+        cdef bytes name
+        cdef Py_ssize_t start, size, position
+        for result in news:
+            key = self.session.keys[result[0]]
+            topics.setdefault(key[1] if is_by_id else key[0].encode(), []).append(result)
+        at = put_count(at, <uint32_t>len(topics), is_flexible)
+        for name, of_topic in topics.items():
+            at = put_topic(at, name, len(name), is_flexible, is_by_id)
+            at = put_count(at, <uint32_t>len(of_topic), is_flexible)
+            for number, start, size, sent, log, has_records in of_topic:
+                memcpy(at, results + start, size)
+                if sent is not None:
+                    position, batches = sent
+                    position += (at - self.answers.data) - (results + start - self.answers.data)
+                    self.ranges.append((position, batches))
+                at += size
+            if is_flexible:
+                at = put_byte(at, 0)
+        for number, start, size, sent, log, has_records in news:
+            self.session.sent(number, log.next_offset, log.start_offset, has_records)
+        return put_byte(at, 0) if is_flexible else at
+
+    cdef uint8_t* begin_response(self, Py_ssize_t room) except NULL:
+        self.found.clear()
+        self.reads.clear()
+        self.ranges.clear()
+        self.total = self.range_bytes = 0
+        self.left = min(self.request.max_bytes, self.most_bytes, <int64_t>self.held.room)
+        self.inline_left = MOST_BYTES
+        return self.answers.end_with_room(room)
+
+    cdef uint8_t* put_header(self, uint8_t* begin) noexcept:
+        """Everything before the topics, but the size."""
+        cdef uint8_t* at = begin + 8
+        memcpy(begin + 4, self.request.correlation_id, 4)
+        if self.request.version >= FLEXIBLE_SINCE:
+            at = put_byte(at, 0)
+        at = put_int32(at, 0)  # the throttle time
+        if self.request.version >= SESSION_SINCE:
+            at[0] = at[1] = 0  # no error
+            at = put_int32(at + 2, self.request.session_id)
+        return at
+
+    cdef int end_response(self, uint8_t* begin, uint8_t* at) except -1:
         for segment, offset, next_offset, position in self.reads:
             segment.read_ends.pop(offset, None)
             segment.read_ends.remember(next_offset, position)
         put_int32(begin, <int32_t>(at - begin - 4 + self.range_bytes))
         self.answers.size += at - begin
-        return ANSWERED
+        return 0
 
     cdef uint8_t* put_partition(self, uint8_t* at, object partition, Part* part) except? NULL:
         """Write the result for a partition; NULL if it is for the handler."""

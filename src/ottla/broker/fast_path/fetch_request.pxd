@@ -9,6 +9,7 @@ cdef enum:
     FLEXIBLE_SINCE = 12
     BY_ID_SINCE = 13
     READ_COMMITTED = 1
+    MOST_PARTS = 64
 
 
 cdef struct Part:
@@ -17,6 +18,7 @@ cdef struct Part:
     int32_t last_epoch
     int32_t most_bytes
     int64_t offset
+    int64_t log_start
 
 
 cdef struct Request:
@@ -26,10 +28,13 @@ cdef struct Request:
     int32_t max_wait_ms
     int32_t min_bytes
     int32_t max_bytes
+    # 0 without a session; the epoch then is -1, otherwise it is above 0.
+    int32_t session_id
+    int32_t session_epoch
     int topic_count
     int part_count
-    Topic[64] topics
-    Part[64] parts
+    Topic[MOST_PARTS] topics
+    Part[MOST_PARTS] parts
 
 
 cdef bint parse_fetch(Request* request, uint8_t* frame, Py_ssize_t size) noexcept

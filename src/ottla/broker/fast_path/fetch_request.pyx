@@ -21,11 +21,10 @@ cdef enum:
     LAST_VERSION = 18
     LEADER_EPOCH_SINCE = 9
     REPLICA_STATE_SINCE = 15
-    MOST_PARTS = 64
 
 
 cdef bint parse_fetch(Request* request, uint8_t* frame, Py_ssize_t size) noexcept:
-    """Whether it is a consumer's fetch without a session and without anything unknown; its parts, if so."""
+    """Whether it is a consumer's fetch, without a session or incremental, and without anything unknown; its parts, if so."""
     cdef Cursor cursor
     cdef int64_t count
     cdef int number
@@ -47,11 +46,11 @@ cdef bint parse_fetch(Request* request, uint8_t* frame, Py_ssize_t size) noexcep
     cursor.at += 1
     if not 0 <= request.isolation_level <= READ_COMMITTED:
         return False
-    if request.version >= SESSION_SINCE:
-        if left(&cursor) < 8 or take_int32(&cursor) != 0 or take_int32(&cursor) != -1:
-            return False
+    if not take_session(request, &cursor):
+        return False
     count = take_length(&cursor)
-    if count < 1 or count > MOST_PARTS:
+    # An incremental fetch may name no partitions.
+    if count < (request.session_id == 0) or count > MOST_PARTS:
         return False
     request.topic_count = <int>count
     request.part_count = 0
@@ -63,6 +62,20 @@ cdef bint parse_fetch(Request* request, uint8_t* frame, Py_ssize_t size) noexcep
     if request.version >= RACK_SINCE and not take_rack(&cursor):
         return False
     return take_no_tags(&cursor) and cursor.at == cursor.end
+
+
+cdef bint take_session(Request* request, Cursor* cursor) noexcept:
+    request.session_id = 0
+    request.session_epoch = -1
+    if request.version < SESSION_SINCE:
+        return True
+    if left(cursor) < 8:
+        return False
+    request.session_id = take_int32(cursor)
+    request.session_epoch = take_int32(cursor)
+    if request.session_id == 0:
+        return request.session_epoch == -1
+    return request.session_id > 0 and request.session_epoch > 0
 
 
 cdef bint take_rack(Cursor* cursor) noexcept:
@@ -110,7 +123,9 @@ cdef bint parse_part(Part* part, int16_t version, Cursor* cursor) noexcept:
     part.offset = get_int64(cursor.at, 0)
     cursor.at += 8
     part.last_epoch = take_int32(cursor) if version >= FLEXIBLE_SINCE else -1
+    part.log_start = -1
     if version >= LOG_START_SINCE:
+        part.log_start = get_int64(cursor.at, 0)
         cursor.at += 8
     part.most_bytes = take_int32(cursor)
     return take_no_tags(cursor)

@@ -2,7 +2,7 @@
 """Answers the usual produce and fetch requests in C, from the received bytes to the bytes of the responses.
 
 Whatever is unusual is left to `Dispatcher.answer` and its handlers, as if this did not exist: another API, an invalid
-request, a request that would be rejected, a transaction, a fetch session, or a partition that needs more than
+request, a request that would be rejected, a transaction, a new fetch session, or a partition that needs more than
 appending and reading. Nothing has changed then.
 
 The conditions, from the widest to the narrowest:
@@ -47,10 +47,8 @@ cdef class FastPath:
         if produce_stats is not None:
             self.produce = FastProduce(partitions, self.answers, produce_stats, most_bytes)
         if fetch_stats is not None:
-            self.fetch = FastFetch(
-                partitions, self.answers, fetch_stats, broker.listener.held, broker.config.fetch_max_bytes,
-                min(most_bytes, broker.settings.net.max_frame_bytes_without_records),
-            )
+            most_bytes = min(most_bytes, broker.settings.net.max_frame_bytes_without_records)
+            self.fetch = FastFetch(broker, partitions, self.answers, fetch_stats, most_bytes)
 
     def serve(self, data, Py_ssize_t count, bint sends_files, /):
         """Answer the first of these requests, as far as they are usual; returns the size of those.

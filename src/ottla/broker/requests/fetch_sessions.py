@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.core.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
@@ -48,11 +48,18 @@ class Key(NamedTuple):
     partition: int
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """The last response for a partition in a session."""
 
     high_watermark: int = -1
     log_start_offset: int = -1
+
+
+_NOTHING_KNOWN: Final = Known()
+
+
+def next_epoch(epoch: int) -> int:
+    return 1 if epoch == _HIGHEST_INT32 else epoch + 1
 
 
 class Session:
@@ -62,7 +69,7 @@ class Session:
         self.is_by_id = is_by_id
         self.last_used_s = 0.0
         self.wanted: dict[Key, FetchPartition] = {}
-        self._known: dict[Key, _Known] = {}
+        self._known: dict[Key, Known] = {}
 
     def update(self, added: Iterable[tuple[Key, FetchPartition]], forgotten: Iterable[Key]) -> None:
         for key in forgotten:
@@ -72,11 +79,14 @@ class Session:
             self.wanted[key] = partition
 
     def advance(self) -> None:
-        self.epoch = 1 if self.epoch == _HIGHEST_INT32 else self.epoch + 1
+        self.epoch = next_epoch(self.epoch)
+
+    def known(self, key: Key) -> Known:
+        return self._known.get(key, _NOTHING_KNOWN)
 
     def is_news(self, key: Key, data: PartitionData) -> bool:
         """Whether this result must be in the response."""
-        known = self._known.get(key, _Known())
+        known = self.known(key)
         return (
             bool(data.records)
             or data.error_code != 0
@@ -92,8 +102,12 @@ class Session:
             # Repeated until it is resolved: the client may have missed the error.
             self._known.pop(key, None)
             return
-        self._known[key] = _Known(data.high_watermark, data.log_start_offset)
-        if data.records:
+        self.sent(key, data.high_watermark, data.log_start_offset, bool(data.records))
+
+    def sent(self, key: Key, high_watermark: int, log_start_offset: int, has_records: bool) -> None:  # noqa: FBT001
+        """A result without an error was sent for this partition, which is in the session."""
+        self._known[key] = Known(high_watermark, log_start_offset)
+        if has_records:
             self.wanted[key] = self.wanted.pop(key)
 
 
@@ -136,10 +150,26 @@ class FetchSessions:
             raise InvalidFetchSessionEpoch(f"session {session.id} is at epoch {session.epoch}")
         if session.is_by_id != is_by_id:
             raise FetchSessionTopicIdError("the session uses topic names and the request topic ids, or vice versa")
+        self._touch(session)
+        return session
+
+    def peek(self, session_id: int, epoch: int, is_by_id: bool) -> Session | None:  # noqa: FBT001
+        """The session, if it is at this epoch and identifies topics in this way."""
+        session = self._sessions.get(session_id)
+        if session is None or session.epoch != epoch or session.is_by_id != is_by_id:
+            return None
+        return session
+
+    def use(self, session: Session, changed: Mapping[Key, FetchPartition]) -> None:
+        """Begin an incremental fetch with changed partitions, all of which are in the session."""
+        self._touch(session)
+        session.wanted.update(changed)
+        session.advance()
+
+    def _touch(self, session: Session) -> None:
         # Moved to the end: most recently used.
         self._sessions[session.id] = self._sessions.pop(session.id)
         session.last_used_s = self._now_s()
-        return session
 
     def _update(self, session: Session, named: list[tuple[Key, FetchPartition]], request: FetchRequest) -> None:
         if not named and not request.forgotten_topics_data:

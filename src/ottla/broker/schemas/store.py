@@ -196,7 +196,7 @@ class Store:
 
     def _apply(self, state: State, record: ReadRecord) -> None:
         try:
-            change = records.decoded(record.key, record.value)
+            change = records.decoded(record.key, record.value, record.timestamp)
         except InvalidSchema as malformed:
             self.ignored += 1
             _logger.warning("%s-0: ignoring the record at offset %d: %s", TOPIC, record.offset, malformed)

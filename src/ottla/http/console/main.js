@@ -1,6 +1,7 @@
 // The frame around the pages: where they are, which one is shown, and whether the broker answers.
 
 import { h, replace } from "./parts/dom.js";
+import { count } from "./parts/format.js";
 import { startHistory } from "./parts/history.js";
 import { icon } from "./parts/icons.js";
 import { LOGGED_IN, logout } from "./parts/login.js";
@@ -12,6 +13,7 @@ const NAV = [
   ["", "Overview", "overview"],
   ["topics", "Topics", "topics"],
   ["groups", "Groups", "groups"],
+  ["transactions", "Transactions", "transactions"],
   ["schemas", "Schemas", "schemas"],
   ["pipelines", "Pipelines", "pipelines"],
   ["cluster", "Cluster", "cluster"],
@@ -26,6 +28,8 @@ const ROUTES = [
   ["topics/:name/messages/:partition/:offset", () => import("./pages/message.js")],
   ["groups", () => import("./pages/groups.js")],
   ["groups/:id", () => import("./pages/group.js")],
+  ["transactions", () => import("./pages/transactions.js")],
+  ["transactions/:id", () => import("./pages/transaction.js")],
   ["schemas", () => import("./pages/schemas.js")],
   ["schemas/:subject", () => import("./pages/subject.js")],
   ["pipelines", () => import("./pages/pipelines.js")],
@@ -34,6 +38,9 @@ const ROUTES = [
   ["connect", () => import("./pages/connect.js")],
   ["access", () => import("./pages/access.js")],
 ];
+
+const LOADING_MS = 400;
+const MANY_PARTITIONS = 1000;
 
 const main = document.querySelector("main");
 const nav = document.querySelector("nav");
@@ -63,6 +70,7 @@ showWho();
 
 startHistory((broker, problem) => {
   const isUp = problem === undefined;
+  partitions = broker?.partitions ?? 0;
   status.classList.toggle("is-down", !isUp);
   const isSilent = !isUp && problem.problem?.status === undefined;
   replace(status, h("i.dot"), isUp ? `${broker.kafka}` : isSilent ? "The broker does not answer" : problem.message);
@@ -70,6 +78,12 @@ startHistory((broker, problem) => {
 });
 
 let isFirst = true;
+let partitions = 0;
+
+/** Shown while a page is loaded: the first look at many partitions takes seconds. */
+function loadingText() {
+  return partitions >= MANY_PARTITIONS ? `Opening ${count(partitions)} partitions …` : "Loading …";
+}
 
 function refuse(problem) {
   replace(main, h("h1", "Nothing to show"), problem);
@@ -78,8 +92,10 @@ function refuse(problem) {
 follow(ROUTES, async (place, load) => {
   const section = place.path.split("/")[0];
   for (const link of nav.children) {
-    if (link.dataset.page === section) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.page === section) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else link.removeAttribute("aria-current");
   }
   document.title = [...Object.values(place.params).reverse(), section, "Ottla"].filter(Boolean).join(" · ");
   if (load === undefined) {
@@ -87,6 +103,8 @@ follow(ROUTES, async (place, load) => {
     return;
   }
   main.setAttribute("aria-busy", "true");
+  const waiting = setTimeout(() => replace(main, h("p.empty", { role: "status" }, loadingText())), LOADING_MS);
+  place.signal.addEventListener("abort", () => clearTimeout(waiting));
   try {
     const page = await load();
     const shown = await page.show(place);
@@ -100,6 +118,7 @@ follow(ROUTES, async (place, load) => {
     const stale = failed instanceof TypeError && "Reload the page: the broker may have been updated.";
     refuse(problemCard(failed.problem ?? { title: failed.message, hint: stale || "" }));
   } finally {
+    clearTimeout(waiting);
     if (!place.signal.aborted) main.removeAttribute("aria-busy");
   }
 });

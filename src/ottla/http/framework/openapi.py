@@ -52,6 +52,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> bytes:
             "version": __version__,
             "description": "A message broker: the same topics that Kafka clients read and write.",
         },
+        "tags": [{"name": name, "description": described} for name, described in _TAGS.items()],
         "paths": paths,
         "components": {"schemas": schemas},
     }
@@ -72,9 +73,45 @@ def _explain(schema: Json, kind: type[msgspec.Struct]) -> None:
             described["description"] = docs[name]
 
 
+_TAGS: Final = {
+    "records": "Write and read messages",
+    "topics": "Topics, their partitions and configs",
+    "groups": "Consumer groups, their offsets and resets",
+    "transactions": "Transactions",
+    "pipelines": "Data pipelines",
+    "dmqp": "Topics exposed over DMQP",
+    "cluster": "The broker and its cluster",
+    "monitoring": "Health, metrics and counters",
+    "session": "Login of browsers",
+    "users": "Users and passwords",
+    "acls": "ACLs",
+    "roles": "Roles",
+    "faults": "Fault injection",
+    "queues": "File queues",
+    "rest_proxy": "Paths of Confluent's REST Proxy",
+    "description": "This description",
+}
+"""Modules of generated clients."""
+
+_TAGS_OF_PACKAGES: Final = {
+    "records": "records",
+    "consumer_groups": "groups",
+    "monitoring": "monitoring",
+    "login": "session",
+    "queues": "queues",
+    "framework": "description",
+}
+
+
+def _tag(endpoint: Endpoint) -> str:
+    *_, package, module = endpoint.handle.__module__.split(".")
+    return module if module in _TAGS else _TAGS_OF_PACKAGES[package]
+
+
 def _operation(endpoint: Endpoint) -> Json:
     operation: Json = {
         "operationId": endpoint.handle.__module__.rpartition(".")[2] + "." + endpoint.handle.__name__,
+        "tags": [_tag(endpoint)],
         "summary": endpoint.summary,
         "parameters": [*_path_parameters(endpoint.path), *_query_parameters(endpoint.query)],
         "responses": {

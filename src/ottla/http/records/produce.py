@@ -77,7 +77,7 @@ class Written(Struct, frozen=True, kw_only=True):
     partitions: list[WrittenSpan]
 
 
-class _Ready(Struct, frozen=True, kw_only=True):
+class ReadyMessage(Struct, frozen=True, kw_only=True):
     """A message in log format."""
 
     what: str
@@ -102,7 +102,11 @@ async def write_messages(call: Call) -> Written:
         ready.append(_read(message, f"message {number}"))
         if number % _TURN_MESSAGES == 0:
             await others()
-    # A missing topic is created only now, so that a rejected request creates nothing.
+    return await write_all(call, name, ready)
+
+
+async def write_all(call: Call, name: str, ready: list[ReadyMessage]) -> Written:
+    """Write these messages; a missing topic is created only now, so that a rejected request creates nothing."""
     writer = _Writer(call, await _topic(call, name), keeps_offsets=True)
     for number, one in enumerate(ready, 1):
         writer.add(one)
@@ -195,7 +199,7 @@ class _Writer:
         self.count = 0
         """The number of messages written."""
 
-    def add(self, ready: _Ready) -> None:
+    def add(self, ready: ReadyMessage) -> None:
         partition = self._partition_of(ready)
         timestamp = self._timestamp_of(ready)
         fields = timestamp, ready.key, ready.value, ready.headers
@@ -213,7 +217,7 @@ class _Writer:
         if self._keeps_offsets:
             self._order.append(partition)
 
-    def _partition_of(self, ready: _Ready) -> int:
+    def _partition_of(self, ready: ReadyMessage) -> int:
         partitions = len(self._state.partitions)
         if ready.partition is None:
             if ready.key is None or partitions == 1:
@@ -224,7 +228,7 @@ class _Writer:
             raise problem_of(UnknownTopicOrPartition(f"{ready.what}: {refusal}"))
         return ready.partition
 
-    def _timestamp_of(self, ready: _Ready) -> int:
+    def _timestamp_of(self, ready: ReadyMessage) -> int:
         """Check the timestamp like the log, which would reject only the batch of that partition."""
         now_ms, config = self._call.broker.clock.now_ms(), self._state.config.log
         if ready.timestamp is None:
@@ -281,9 +285,9 @@ class _Writer:
         return Written(topic=self._state.name, written=self.count, offsets=tuple(offsets), partitions=spans)
 
 
-def _read(message: NewMessage, what: str) -> _Ready:
+def _read(message: NewMessage, what: str) -> ReadyMessage:
     try:
-        return _Ready(
+        return ReadyMessage(
             what=what,
             partition=message.partition,
             timestamp=message.timestamp,

@@ -10,8 +10,7 @@ from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.http.framework.endpoints import Call, Endpoint
 from ottla.registry import refusals
 from ottla.registry.errors import Refusal
-from ottla.registry.given import metadata_in, references_in, rule_set_in
-from ottla.registry.model import AVRO, Schema
+from ottla.registry.given import schema_in
 from ottla.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, beside, in_context, parse_subject, qualified
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.schemas.store import Store
     from ottla.http.framework.endpoints import HttpState
-    from ottla.registry.model import Json, Version
+    from ottla.registry.model import Json, Schema, Version
     from ottla.registry.state import State
 
 SUBJECT_RESOURCE: Final = "_schemas:"
@@ -146,17 +145,7 @@ class RegistryCall:
     async def schema(self) -> tuple[Schema, Json]:
         """The schema in a request, and the other fields."""
         given = await self.json()
-        text, kind = given.get("schema"), given.get("schemaType") or AVRO
-        if not isinstance(text, str | None) or not isinstance(kind, str):
-            raise Refusal(422, "schema and schemaType must be strings")
-        schema = Schema(
-            text=text or "",
-            type=kind.upper(),
-            references=references_in(given.get("references")),
-            metadata=metadata_in(given.get("metadata")),
-            rule_set=rule_set_in(given.get("ruleSet")),
-        )
-        return schema, given
+        return schema_in(given), given
 
     # Rights
 

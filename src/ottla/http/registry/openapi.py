@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla import __version__
 from ottla.http.registry_config import REGISTRY_MEDIA_TYPE as MEDIA_TYPE
+from ottla.registry.associations import KINDS, LIFECYCLES
 from ottla.registry.model import LEVELS, MODES, TYPES
 
 if TYPE_CHECKING:
@@ -32,6 +33,24 @@ _NEW: Final[Json] = {
 }
 _ENTITY: Final[Json] = _NEW | {"id": _WHOLE, "guid": _TEXT, "version": _WHOLE, "subject": _TEXT, "maxId": _WHOLE}
 _LEVEL: Final[Json] = {"enum": list(LEVELS)}
+
+
+def _associations(more: Json) -> Json:
+    return {"type": "array", "items": {"type": "object", "properties": _ASSOCIATION | more}}
+
+
+_RESOURCE: Final[Json] = {
+    "resourceName": _TEXT,
+    "resourceNamespace": _TEXT,
+    "resourceId": _TEXT,
+    "resourceType": _TEXT,
+}
+_ASSOCIATION: Final[Json] = {
+    "subject": _TEXT,
+    "associationType": {"enum": list(KINDS)},
+    "lifecycle": {"enum": list(LIFECYCLES)},
+    "frozen": {"type": "boolean"},
+}
 _SCHEMAS: Final[Json] = {
     "Error": {
         "type": "object",
@@ -51,6 +70,25 @@ _SCHEMAS: Final[Json] = {
         "properties": {"is_compatible": {"type": "boolean"}, "messages": {"type": "array", "items": _TEXT}},
     },
     "Config": {"type": "object", "properties": {"compatibility": _LEVEL, "compatibilityLevel": _LEVEL}},
+    "Associations": {"type": "array", "items": {"type": "object", "properties": _RESOURCE | _ASSOCIATION}},
+    "NewAssociations": {
+        "type": "object",
+        "required": ["resourceName", "resourceNamespace", "associations"],
+        "properties": _RESOURCE | {"associations": _associations({"schema": {"type": "object"}})},
+    },
+    "ResourceAssociations": {
+        "type": "object",
+        "properties": _RESOURCE | {"associations": _associations({"schema": {"type": "object"}})},
+    },
+    "AssociationRequests": {
+        "type": "object",
+        "required": ["requests"],
+        "properties": {"requests": {"type": "array", "items": {"type": "object", "properties": _RESOURCE}}},
+    },
+    "AssociationResults": {
+        "type": "object",
+        "properties": {"results": {"type": "array", "items": {"type": "object"}}},
+    },
     "Mode": {"type": "object", "properties": {"mode": {"enum": list(MODES)}}},
 }
 _FLAGS: Final = frozenset(
@@ -65,8 +103,19 @@ _FLAGS: Final = frozenset(
         "latestOnly",
         "fetchMaxId",
         "recursive",
+        "aliases",
+        "deletedAsNegative",
+        "dryRun",
+        "cascadeLifecycle",
+        "includeSchemas",
     }
 )
+_STATUSES: Final = {
+    ("DELETE", "/contexts/{context}"): "204",
+    ("DELETE", "/associations/resources/{resourceId}"): "204",
+    ("POST", "/associations:batchGet"): "207",
+    ("POST", "/associations:batchMutate"): "207",
+}
 _NUMBERS: Final = frozenset({"offset", "limit"})
 
 
@@ -85,7 +134,7 @@ def _operation(served: Served) -> Json:
     )
     in_query = ({"name": name, "in": "query", "schema": _kind(name)} for name in served.parameters)
     answer = {"$ref": f"#/components/schemas/{served.answer}"} if served.answer else {}
-    done = "204" if (served.method, served.path) == ("DELETE", "/contexts/{context}") else "200"
+    done = _STATUSES.get((served.method, served.path), "200")
     content = {} if done == "204" else {"content": {MEDIA_TYPE: {"schema": answer}}}
     error = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Error"}}}
     described: Json = {

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
 from ottla.core.security import AclOperation
 from ottla.http.registry.subjects import shown
 from ottla.registry import refusals
+from ottla.registry.associations import LIFECYCLES, selected
+from ottla.registry.errors import Refusal
 from ottla.registry.model import TYPES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla.http.registry.calls import RegistryCall
+    from ottla.registry.associations import Association
     from ottla.registry.model import Json, Version
+
+_NONE: Final = "NONE"
+"""The lifecycle of subjects without an association, in filters."""
 
 
 async def list_types(call: RegistryCall) -> list[str]:  # noqa: ARG001 - as every handler
@@ -24,14 +32,47 @@ async def list_types(call: RegistryCall) -> list[str]:  # noqa: ARG001 - as ever
 async def list_schemas(call: RegistryCall) -> list[Json]:
     state, prefix = call.state, call.prefix()
     with_deleted, latest_only, rule_type = call.flag("deleted"), call.flag("latestOnly"), call.text("ruleType")
-    found: list[Version] = []
-    for subject in state.subjects(prefix, with_deleted=with_deleted):
-        if call.may(AclOperation.READ, subject):
-            versions = state.versions(subject, with_deleted=with_deleted)
-            found += versions[-1:] if latest_only else versions
-    if rule_type:
-        found = [each for each in found if rule_type in _rule_types(each)]
-    return [each.shown() for each in call.page(found)]
+    subjects = state.subjects(prefix, with_deleted=with_deleted)
+    aliases = state.aliases(prefix) if call.flag("aliases") else {}
+    if aliases:
+        subjects = sorted({*subjects, *aliases})
+    chosen = _by_association(call)
+    found: list[Json] = []
+    for subject in subjects:
+        more = chosen(subject)
+        if more is None or not call.may(AclOperation.READ, subject):
+            continue
+        if subject in aliases:
+            more = more | {"aliases": aliases[subject]}
+        versions = state.versions(subject, with_deleted=with_deleted)
+        found += (
+            each.shown() | more
+            for each in (versions[-1:] if latest_only else versions)
+            if not rule_type or rule_type in _rule_types(each)
+        )
+    return call.page(found)
+
+
+def _by_association(call: RegistryCall) -> Callable[[str], Json | None]:
+    """The filter of subjects by their associations: what is shown of a subject, or None to leave it out."""
+    kinds, lifecycles = (call.query_pairs().get(name, []) for name in ("associationType", "lifecycle"))
+    if unknown := set(lifecycles) - {*LIFECYCLES, _NONE}:
+        raise Refusal(400, f"lifecycle must be STRONG, WEAK or NONE, got {unknown.pop()!r}")
+    resource_type = call.text("resourceType") or None
+    if not kinds and not lifecycles and resource_type is None:
+        return lambda _: {}
+    by_subject: dict[str, list[Association]] = {}
+    for each in selected(call.state.associations(), resource_type=resource_type, kinds=kinds):
+        by_subject.setdefault(each.subject, []).append(each)
+
+    def chosen(subject: str) -> Json | None:
+        found = by_subject.get(subject, [])
+        if not found:
+            return {} if _NONE in lifecycles else None
+        shown = [each.shown() for each in found if not lifecycles or each.lifecycle in lifecycles]
+        return {"associations": shown} if shown else None
+
+    return chosen
 
 
 def _rule_types(version: Version) -> set[str]:

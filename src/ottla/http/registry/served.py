@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.http.registry import schemas, settings, subjects
+from ottla.http.registry import associations, schemas, settings, subjects
 from ottla.http.registry.openapi import describe
 
 if TYPE_CHECKING:
@@ -53,7 +53,11 @@ _SCHEMAS: Final = (
     Served("GET", "/schemas/types/", schemas.list_types, "Schema types", answer="Names"),
     Served(
         "GET", "/schemas", schemas.list_schemas, "All schemas",
-        ("subjectPrefix", "deleted", "latestOnly", "ruleType", *_PAGE), answer="Schemas",
+        (
+            "subjectPrefix", "aliases", "deleted", "latestOnly", "ruleType",
+            "resourceType", "associationType", "lifecycle", *_PAGE,
+        ),
+        answer="Schemas",
     ),
 )  # fmt: skip
 
@@ -68,15 +72,15 @@ _SUBJECTS: Final = (
     ),
     Served(
         "DELETE", "/subjects/{subject}", subjects.delete_subject, "Delete a subject",
-        ("permanent",), (40401, 40404, 40405, 42205, 42206), answer="Numbers",
+        ("permanent",), (40401, 40404, 40405, 40904, 42205, 42206), answer="Numbers",
     ),
     Served(
         "GET", _VERSIONS, subjects.list_versions, "Versions of a subject",
-        ("deleted", "deletedOnly", *_PAGE), (40401,), answer="Numbers",
+        ("deleted", "deletedOnly", "deletedAsNegative", *_PAGE), (40401,), answer="Numbers",
     ),
     Served(
         "POST", _VERSIONS, subjects.register, "Register a schema",
-        ("normalize", "format", "force"), (409, 42201, 42205, 42208, 42209, 42210), "NewSchema", "Schema",
+        ("normalize", "format", "force"), (40901, 42201, 42205, 42208, 42209, 42210), "NewSchema", "Schema",
     ),
     Served(
         "GET", "/subjects/{subject}/metadata", subjects.latest_with_metadata, "The latest version with metadata",
@@ -88,7 +92,7 @@ _SUBJECTS: Final = (
     ),
     Served(
         "DELETE", _VERSION, subjects.delete_version, "Delete a version",
-        ("permanent",), (40401, 40402, 40406, 40407, 42202, 42205, 42206), answer="Number",
+        ("permanent",), (40401, 40402, 40406, 40407, 40907, 42202, 42205, 42206), answer="Number",
     ),
     Served(
         "GET", _VERSION + "/schema", subjects.show_schema_of_version, "The text of a version's schema",
@@ -105,6 +109,45 @@ _SUBJECTS: Final = (
     Served(
         "POST", _CHECK + "/{version}", settings.check_against_version, "Check a schema against a version",
         ("normalize", "verbose"), (40401, 40402, 42201, 42202), "NewSchema", "Check",
+    ),
+)  # fmt: skip
+
+_RESOURCE: Final = "/associations/resources/{resourceId}"
+_OF_ASSOCIATIONS: Final = ("resourceType", "associationType", "lifecycle", *_PAGE)
+_CONFLICTS: Final = (40901, 40903, 40904, 40905, 40907, 42201, 42205, 42206, 42212)
+
+_ASSOCIATIONS: Final = (
+    Served(
+        "GET", "/associations/subjects/{subject}", associations.list_by_subject, "Associations of a subject",
+        _OF_ASSOCIATIONS, answer="Associations",
+    ),
+    Served(
+        "GET", "/associations/resources/{resourceNamespace}/{resourceName}", associations.list_by_name,
+        "Associations of a topic by its name", _OF_ASSOCIATIONS, answer="Associations",
+    ),
+    Served(
+        "GET", _RESOURCE, associations.list_by_id, "Associations of a topic by its id",
+        _OF_ASSOCIATIONS, answer="Associations",
+    ),
+    Served(
+        "POST", "/associations", associations.create, "Associate a topic with subjects",
+        ("context", "dryRun"), _CONFLICTS, "NewAssociations", "ResourceAssociations",
+    ),
+    Served(
+        "PUT", _RESOURCE, associations.create_or_update, "Create or change associations of a topic",
+        ("context", "dryRun"), (40905, 40907, 42205, 42212), "NewAssociations", "ResourceAssociations",
+    ),
+    Served(
+        "DELETE", _RESOURCE, associations.delete, "Delete associations of a topic",
+        ("resourceType", "associationType", "cascadeLifecycle", "dryRun"), (40410, 40908, 42205),
+    ),
+    Served(
+        "POST", "/associations:batchGet", associations.batch_get, "Associations of several topics",
+        ("includeSchemas",), (42212,), "AssociationRequests", "AssociationResults",
+    ),
+    Served(
+        "POST", "/associations:batchMutate", associations.batch_mutate, "Change associations of several topics",
+        ("context", "dryRun"), (42212,), "AssociationRequests", "AssociationResults",
     ),
 )  # fmt: skip
 
@@ -149,7 +192,7 @@ _SETTINGS: Final = (
     Served("GET", "/v1/metadata/deployment", settings.show_deployment, "Attributes of the deployment"),
 )  # fmt: skip
 
-DESCRIBED: Final = (*_SCHEMAS, *_SUBJECTS, *_SETTINGS)
+DESCRIBED: Final = (*_SCHEMAS, *_SUBJECTS, *_ASSOCIATIONS, *_SETTINGS)
 
 
 async def show_description(call: RegistryCall) -> object:  # noqa: ARG001

@@ -68,10 +68,12 @@ async def delete_subject(call: RegistryCall) -> list[int]:
 async def list_versions(call: RegistryCall) -> list[int]:
     subject = call.subject()
     call.check(AclOperation.DESCRIBE, subject)
-    only = call.flag("deletedOnly")
-    found = await _versions(call, subject, with_deleted=only or call.flag("deleted"))
-    if not found:
+    only, as_negative = call.flag("deletedOnly"), call.flag("deletedAsNegative")
+    if not await _versions(call, subject, with_deleted=only or call.flag("deleted")):
         raise refusals.subject_not_found(subject)
+    found = call.state.versions(subject, with_deleted=only or as_negative or call.flag("deleted"))
+    if as_negative:
+        return call.page([-each.version if each.is_deleted else each.version for each in found])
     return call.page([each.version for each in found if each.is_deleted or not only])
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from ottla.spark.reader.decoded import DecodedValues
+    from ottla.spark.reader.decoded import DecodedRecords
     from ottla.spark.reader.options import SourceOptions
     from ottla.spark.reader.topic_layout import Cluster
 
@@ -46,8 +46,8 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._schema = schema
         self._wanted = Wanted()
-        self.decode: DecodedValues | None = None
-        """Decodes values with schema ids."""
+        self.decode: DecodedRecords | None = None
+        """Decodes values and keys with schema ids."""
 
     def partitions(self) -> list[InputPartition]:
         if self._options.path is not None:

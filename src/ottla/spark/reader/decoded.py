@@ -1,9 +1,9 @@
-"""`option("registry", URL)`: values with schema ids as structs."""
+"""`option("registry", URL)`: values, and with `keySubject` keys, with schema ids as structs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -14,25 +14,30 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ottla.decoding.decoder import ColumnDecoder
+    from ottla.decoding.decoder import ColumnDecoder, NewFields
     from ottla.decoding.schemas import SettledSchema
+    from ottla.schema.frames import Part
 
-_VALUE = "value"
+_PARTS: Final[tuple[Part, ...]] = ("key", "value")
+_ONLY_WITH_REGISTRY: Final = ("subject", "keySubject")
 
 
 def decoded_schema(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """The schema of the rows: the type of the value is that of the subject's latest version."""
+    """The schema of the rows: the types of value and key are those of the subjects' latest versions."""
     if not options.get("registry"):
+        if given := [name for name in _ONLY_WITH_REGISTRY if options.get(name.lower())]:
+            raise ConfigError(f"option {given[0]} needs the option registry")
         return schema
     from ottla.spark.registry.spark_types import struct_type
 
-    kind = struct_type(_settled(options).columns)
-    return StructType([StructField(_VALUE, kind) if each.name == _VALUE else each for each in schema.fields])
+    kinds = {part: struct_type(_settled(options, part).columns) for part in _PARTS if _is_decoded(options, part)}
+    return StructType([StructField(each.name, kinds.get(each.name, each.dataType)) for each in schema.fields])
 
 
-def decoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType, DecodedValues | None]:
-    """The schema of the records as they are read, and the decoder of their values."""
-    if not options.get("registry") or _VALUE not in schema.names or not isinstance(schema[_VALUE].dataType, StructType):
+def decoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType, DecodedRecords | None]:
+    """The schema of the records as they are read, and the decoder of their keys and values."""
+    structs = {each.name: each.dataType for each in schema.fields if isinstance(each.dataType, StructType)}
+    if not options.get("registry") or not structs:
         return schema, None
     from ottla.decoding.decoder import ColumnDecoder
     from ottla.schema.registry import Registry
@@ -41,41 +46,54 @@ def decoding(schema: StructType, options: Mapping[str, str]) -> tuple[StructType
     mode = options.get("mode", "FAILFAST").upper()
     if mode not in ("FAILFAST", "PERMISSIVE"):
         raise ConfigError(f"option mode must be FAILFAST or PERMISSIVE, got {mode!r}")
-    settled = replace(_settled(options), columns=columns_in_struct(schema[_VALUE].dataType))
-    decoder = ColumnDecoder(Registry(options["registry"]), settled, "ignore" if mode == "PERMISSIVE" else "follow")
-    fields = [StructField(_VALUE, BinaryType()) if each.name == _VALUE else each for each in schema.fields]
-    return StructType(fields), DecodedValues(decoder, is_permissive=mode == "PERMISSIVE")
+    registry = Registry(options["registry"])
+    new_fields: NewFields = "ignore" if mode == "PERMISSIVE" else "follow"
+    decoders: dict[Part, ColumnDecoder] = {}
+    for part in _PARTS:
+        if part in structs and _is_decoded(options, part):
+            settled = replace(_settled(options, part), columns=columns_in_struct(structs[part]))
+            decoders[part] = ColumnDecoder(registry, settled, new_fields, part)
+    fields = [StructField(each.name, BinaryType()) if each.name in decoders else each for each in schema.fields]
+    return StructType(fields), DecodedRecords(decoders, is_permissive=mode == "PERMISSIVE")
 
 
-def _settled(options: Mapping[str, str]) -> SettledSchema:
+def _is_decoded(options: Mapping[str, str], part: Part) -> bool:
+    return part == "value" or bool(options.get("keysubject"))
+
+
+def _settled(options: Mapping[str, str], part: Part) -> SettledSchema:
     from ottla.decoding.schemas import settle
     from ottla.schema.registry import Registry
 
     topics = [each.strip() for each in options.get("subscribe", "").split(",") if each.strip()]
-    subject = options.get("subject") or (f"{topics[0]}-value" if len(topics) == 1 else "")
+    default = f"{topics[0]}-value" if len(topics) == 1 else ""
+    subject = options["keysubject"] if part == "key" else options.get("subject") or default
     if not subject:
         raise ConfigError("option registry needs subject, unless subscribe names one topic")
-    found = settle(Registry(options["registry"]), subject)
-    if found.kind == "JSON":
-        raise ConfigError("option registry reads Avro and Protobuf; for JSON use from_registry of ottla.spark.registry")
-    return found
+    return settle(Registry(options["registry"]), subject)
 
 
-class DecodedValues:
-    """Used in tasks. A value that cannot be decoded fails the task, or is null."""
+class DecodedRecords:
+    """Used in tasks. A key or value that cannot be decoded fails the task, or is null."""
 
-    def __init__(self, decoder: ColumnDecoder, *, is_permissive: bool) -> None:
-        self._decoder = decoder
+    def __init__(self, decoders: dict[Part, ColumnDecoder], *, is_permissive: bool) -> None:
+        self._decoders = decoders
         self._is_permissive = is_permissive
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            headers = batch.column("headers") if "headers" in batch.schema.names else None
-            at = batch.schema.names.index(_VALUE)
-            rows, errors = self._decoder.decode(batch.column(at), headers)
-            if not self._is_permissive and errors.null_count < len(errors):
-                from ottla.schema.errors import SchemaError
+            made = batch
+            for part in self._decoders:
+                made = self._decoded(made, part)
+            yield made
 
-                reason = errors.drop_null()[0].as_py()
-                raise SchemaError(f"{reason}; set option mode to PERMISSIVE to read such values as null")
-            yield batch.set_column(at, _VALUE, rows)
+    def _decoded(self, batch: pa.RecordBatch, part: Part) -> pa.RecordBatch:
+        headers = batch.column("headers") if "headers" in batch.schema.names else None
+        at = batch.schema.names.index(part)
+        rows, errors = self._decoders[part].decode(batch.column(at), headers)
+        if not self._is_permissive and errors.null_count < len(errors):
+            from ottla.schema.errors import SchemaError
+
+            reason = errors.drop_null()[0].as_py()
+            raise SchemaError(f"{part}: {reason}; set option mode to PERMISSIVE to read such values as null")
+        return batch.set_column(at, part, rows)

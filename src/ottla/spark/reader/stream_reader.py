@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from ottla.spark.reader.decoded import DecodedValues
+    from ottla.spark.reader.decoded import DecodedRecords
     from ottla.spark.reader.offsets import Offsets, OffsetTree
     from ottla.spark.reader.options import SourceOptions
 
@@ -38,8 +38,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._planner: _Planner | None = None
-        self.decode: DecodedValues | None = None
-        """Decodes values with schema ids."""
+        self.decode: DecodedRecords | None = None
+        """Decodes values and keys with schema ids."""
 
     @property
     def _planning(self) -> _Planner:

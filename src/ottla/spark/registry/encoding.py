@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ottla.columns.types import Array, Map, Struct, decimal_of, shown
 from ottla.core.errors import ConfigError
 from ottla.registry.model import Schema
+from ottla.spark.registry.json_texts import json_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +113,8 @@ class RowEncoder:
 
     def schema(self) -> Schema | None:
         """Of the columns; None if it is the subject's latest."""
-        name = "".join(part.title() for part in self.subject.removesuffix("-value").replace("-", "_").split("_"))
+        subject = self.subject.removesuffix("-value")
+        name = "".join(part.title() for part in subject.replace("-", "_").split("_"))
         name = "".join(each for each in name if each.isalnum() and each.isascii()) or "Row"
         if not self.register:
             return None
@@ -140,8 +142,10 @@ class RowEncoder:
 
     def encode(self, rows: pa.Array) -> pa.Array:
         frame, encode = self._writing
+        if self.format == "json" and pa.types.is_struct(rows.type):
+            rows = json_texts(rows)
         if self.format == "json":
-            # Spark has made the JSON.
+            # Spark has made the JSON, or json_texts.
             return pc.binary_join_element_wise(pa.scalar(frame), rows.cast(pa.binary()), pa.scalar(b""))
         values = rows.to_pylist(maps_as_pydicts="strict")
         return pa.array([None if each is None else frame + encode(each) for each in values], pa.binary())

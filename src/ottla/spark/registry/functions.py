@@ -14,6 +14,7 @@ from ottla.decoding.decoder import ColumnDecoder
 from ottla.decoding.schemas import settle
 from ottla.registry.model import JSON
 from ottla.schema.errors import SchemaError
+from ottla.schema.frames import HEADERS
 from ottla.schema.registry import Registry
 from ottla.spark.registry.encoding import RowEncoder
 from ottla.spark.registry.spark_types import columns_in_struct, struct_type, without_id
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+    from ottla.schema.frames import Part
     from ottla.spark.registry.encoding import Format
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
@@ -35,20 +37,23 @@ def from_registry(
     *,
     mode: Mode = "FAILFAST",
     headers: Column | str | None = None,
+    part: Part = "value",
 ) -> Column:
     """A binary column with schema ids as a struct: the columns of the subject's latest version.
 
     `mode="PERMISSIVE"` makes null of what cannot be read; otherwise the query fails. `headers` is the column of record
-    headers, if ids are in these.
+    headers, if ids are in these; `part="key"` says that the column has keys, whose ids are in another header.
     """
     if mode not in ("FAILFAST", "PERMISSIVE"):
         raise ConfigError(f"mode must be FAILFAST or PERMISSIVE, got {mode!r}")
+    if part not in HEADERS:
+        raise ConfigError(f"part must be key or value, got {part!r}")
     found = Registry.of(registry)
     settled = settle(found, subject)
     column = F.col(value) if isinstance(value, str) else value
     if settled.kind == JSON:
         return F.from_json(without_id(column).cast("string"), struct_type(settled.columns), {"mode": mode})
-    decode, decode_with_headers = _decoding(ColumnDecoder(found, settled, "ignore"), mode)
+    decode, decode_with_headers = _decoding(ColumnDecoder(found, settled, "ignore", part), mode)
     kind = struct_type(settled.columns)
     if headers is None:
         return F.arrow_udf(decode, kind)(column)

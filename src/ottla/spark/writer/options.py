@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import DataType
 
-    from ottla.spark.writer.encoded import EncodedValues
+    from ottla.spark.writer.encoded import EncodedRecords
 
 _TEXT_OR_BYTES: Final = (StringType, BinaryType)
 _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
@@ -49,7 +49,7 @@ class SinkOptions:
     """The columns of the sink that the rows have."""
     write_id: str | None = None
     """The name of a batch write: repeated after a crash of the driver, it is completed and not duplicated."""
-    encode: EncodedValues | None = None
+    encode: EncodedRecords | None = None
     """Encodes structs as values, with the option registry."""
 
 

@@ -42,9 +42,9 @@ _logger: Final = logging.getLogger(__name__)
 
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
-_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]*)")
+_PARTITION: Final = r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]*)"
 _DELETED: Final = "-delete"
-_DELETED_NAME: Final = re.compile(r".+\.[0-9a-f]{32}-delete")
+_DELETED_NAME: Final = r".+\.[0-9a-f]{32}-delete"
 _STRAY: Final = "-stray"
 _LONGEST_NAME: Final = 255
 _MODE: Final = 0o700
@@ -104,10 +104,12 @@ class DataDir:
         if self.keys is not None and self.sealer is not None:
             self.keys.note(self.sealer.ring)
         self.checkpoints = FolderCheckpoints(self.path, self.logs, self._files)
-        self.was_clean = (self.path / CLEAN_SHUTDOWN).exists() and self.checkpoints.is_intact
-        # From here on a crash must be detectable.
-        (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
-        sync_folder(self.path)
+        is_marked = (self.path / CLEAN_SHUTDOWN).exists()
+        self.was_clean = is_marked and self.checkpoints.is_intact
+        # From here on a crash must be detectable. Except in a new folder, the removal may not be synced yet.
+        if is_marked or not self.meta.is_new:
+            (self.path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+            sync_folder(self.path)
 
     def __enter__(self) -> DataDir:
         return self
@@ -122,7 +124,7 @@ class DataDir:
     def partitions(self) -> Iterator[tuple[TopicPartition, TopicId | None]]:
         """The partitions with a folder, and their stored topic ids."""
         for folder in sorted(self.path.iterdir()):
-            match = _PARTITION.fullmatch(folder.name)
+            match = re.fullmatch(_PARTITION, folder.name)
             if match and folder.is_dir() and match["topic"] != _KRAFT and not problem_with_topic_name(match["topic"]):
                 at = TopicPartition(match["topic"], int(match["partition"]))
                 try:
@@ -329,7 +331,9 @@ class DataDir:
 
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions left by a crash, for `remove_deleted`."""
-        return [folder for folder in self.path.iterdir() if _DELETED_NAME.fullmatch(folder.name) and folder.is_dir()]
+        return [
+            folder for folder in self.path.iterdir() if re.fullmatch(_DELETED_NAME, folder.name) and folder.is_dir()
+        ]
 
     # Closing
 

@@ -1,10 +1,11 @@
 // The message browser: jump to a place, search from there, look at one.
 
 import { h, replace } from "../parts/dom.js";
-import { choice, field, filledIn, filterName, msOf, timeInput } from "../parts/field.js";
+import { choice, field, filledIn, filterName, msOf, partitionChoice, timeInput } from "../parts/field.js";
 import { count, plural } from "../parts/format.js";
 import { attempt } from "../parts/notice.js";
 import { note, place } from "../parts/router.js";
+import { exportButtons } from "./export.js";
 import { messageRow } from "./message-row.js";
 import { viewMessage } from "./message-view.js";
 import { Search } from "./search.js";
@@ -41,7 +42,6 @@ export async function show({ topic, query, signal }) {
 }
 
 function searchForm(topic, query) {
-  const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
   const from = choice("from", STARTS, query.get("from") ?? (query.has("offset") ? "offset" : "newest"));
   const offset = h("input", {
     name: "offset",
@@ -69,7 +69,7 @@ function searchForm(topic, query) {
       field("From", from),
       where.offset,
       where.time,
-      field("Partition", choice("partition", [["", "All"], ...partitions], query.get("partition") ?? "")),
+      field("Partition", partitionChoice(topic, "All", query.get("partition") ?? "")),
       field(
         "At most",
         choice(
@@ -144,5 +144,6 @@ function summary(view) {
   const told = search.hasFilter ? `, found in ${plural(search.scanned, "message")}` : "";
   const order = search.isBackwards ? ", newest first" : "";
   const all = search.isEnd ? " That is all." : "";
-  return [h("span", `${plural(messages.length, "message")}${order}${told}.${all}`), !search.isEnd && more];
+  const saved = exportButtons(topic.name, () => messages);
+  return [h("span", `${plural(messages.length, "message")}${order}${told}.${all}`), !search.isEnd && more, saved];
 }

@@ -2,7 +2,7 @@
 
 import { bars } from "../parts/bars.js";
 import { h, replace } from "../parts/dom.js";
-import { card } from "../parts/field.js";
+import { card, field, partitionChoice } from "../parts/field.js";
 import { bytes, count, plural } from "../parts/format.js";
 import { every } from "../parts/live.js";
 import { attempt } from "../parts/notice.js";
@@ -11,24 +11,28 @@ import { table } from "../parts/table.js";
 import { addPartitions, deleteRecords } from "./topic-dialogs.js";
 
 const REFRESH_MS = 5000;
+const MANY = 1000;
 const MOST_SEGMENTS = 60;
 
 export function show({ topic: first, reload, signal }) {
   const refusal = h("div.refusal");
   const list = table(columns(first.name), { caption: "Partitions" });
-  const segments = h("div.page");
+  const segments = h("div.payload");
+  const chosen = partitionChoice(first);
   let topic = first;
 
+  const drawSegments = () => replace(segments, segmentsOf(topic.partitions[Number(chosen.value)]));
   const draw = () => {
     list.update(topic.partitions);
-    replace(segments, topic.partitions.filter(({ segments: held }) => held.length).map(segmentsOf));
+    drawSegments();
   };
+  chosen.addEventListener("input", drawSegments);
   const load = () =>
     attempt(refusal, async () => {
       topic = await reload();
       draw();
     });
-  every(REFRESH_MS, signal, load);
+  every(REFRESH_MS * Math.ceil(first.partitions.length / MANY), signal, load);
   draw();
   const may = (operation) => first.operations.includes(operation);
   const actions = first.is_internal
@@ -38,7 +42,7 @@ export function show({ topic: first, reload, signal }) {
         may("ALTER") && h("button", { onclick: () => addPartitions(topic, load) }, "Add partitions"),
         may("DELETE") && h("button", { onclick: () => deleteRecords(topic, load) }, "Delete messages"),
       );
-  return h("div.page", refusal, actions, card("", list), card("Segments on disk", segments));
+  return h("div.page", refusal, actions, card("", list), card("Segments on disk", field("Partition", chosen), segments));
 }
 
 function columns(name) {
@@ -61,7 +65,9 @@ function columns(name) {
   ];
 }
 
-function segmentsOf({ partition, segments, size_bytes: size }) {
+function segmentsOf(partition) {
+  if (!partition?.segments.length) return h("p.empty", "No replica on this node.");
+  const { segments, size_bytes: size } = partition;
   const newest = segments.slice(-MOST_SEGMENTS);
   const most = Math.max(1, ...newest.map((segment) => segment.size_bytes));
   const rows = newest.map((segment, index) => ({
@@ -72,11 +78,9 @@ function segmentsOf({ partition, segments, size_bytes: size }) {
     title: index < newest.length - 1 ? "closed" : "being written to",
   }));
   const left = segments.length - newest.length;
-  return h(
-    "details",
-    { open: partition === 0 },
-    h("summary", `Partition ${partition}: ${plural(segments.length, "segment")}, ${bytes(size)}`),
+  return [
+    h("p.soft", `${plural(segments.length, "segment")}, ${bytes(size)}`),
     left > 0 && h("p.soft", `The newest ${MOST_SEGMENTS}; ${left} older ones are not shown.`),
     bars(rows, { most }),
-  );
+  ];
 }

@@ -5,6 +5,7 @@ import { envelopeOf, guessFields, readContainer } from "../decode/avro-guess.js"
 import { hexDump } from "../decode/bytes.js";
 import { isJson, prettyJson } from "../decode/json-text.js";
 import { h, replace } from "../parts/dom.js";
+import { download } from "../parts/download.js";
 import { field } from "../parts/field.js";
 import { bytes as sizeOf } from "../parts/format.js";
 import { switcher } from "../parts/tabs.js";
@@ -31,8 +32,16 @@ export function payloadView(title, payload, at) {
   const pick = (name) => replace(content, SHOW[name](payload, at));
   pick(first);
   const views = hasSchema ? [["schema", "Schema"], ...VIEWS] : VIEWS;
-  const head = h("div.card-head", h("h2", title), switcher(`${title} as`, views, first, pick));
+  const save = h("button.quiet.small", { type: "button", onclick: () => saveFile(payload, at) }, "Download");
+  const head = h("div.card-head", h("h2", title), switcher(`${title} as`, views, first, pick), save);
   return h("section.payload", head, content);
+}
+
+const FILES = { json: ["json", "application/json"], text: ["txt", "text/plain"], binary: ["bin", "application/octet-stream"] };
+
+function saveFile(payload, { topic, partition, offset, part }) {
+  const [extension, type] = FILES[payload.kind];
+  download(`${topic}-${partition}-${offset}-${part}.${extension}`, type, [payload.bytes]);
 }
 
 const SHOW = {

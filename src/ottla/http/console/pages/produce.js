@@ -3,7 +3,7 @@
 import { isJson } from "../decode/json-text.js";
 import { api, url } from "../parts/api.js";
 import { h, replace } from "../parts/dom.js";
-import { choice, field, msOf, timeInput } from "../parts/field.js";
+import { choice, field, msOf, partitionChoice, timeInput } from "../parts/field.js";
 import { plural } from "../parts/format.js";
 import { icon } from "../parts/icons.js";
 import { attempt } from "../parts/notice.js";
@@ -28,7 +28,6 @@ export function show({ topic, reload }) {
     icon("plus"),
     "Add header",
   );
-  const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
   const value = h("textarea", { name: "value", rows: 8, placeholder: '{"hello": "world"}', spellcheck: "false" });
   const form = h(
     "form.card",
@@ -37,7 +36,7 @@ export function show({ topic, reload }) {
     h(
       "div.two",
       field("Value is", choice("value_encoding", ENCODINGS, "utf8")),
-      field("Partition", choice("partition", [["", "By the key"], ...partitions], "")),
+      field("Partition", partitionChoice(topic, "By the key")),
     ),
     h(
       "div.two",

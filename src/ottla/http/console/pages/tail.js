@@ -2,7 +2,7 @@
 
 import { api, parse, url, withQuery } from "../parts/api.js";
 import { h, replace } from "../parts/dom.js";
-import { choice, field, filledIn, filterName } from "../parts/field.js";
+import { field, filledIn, filterName, partitionChoice } from "../parts/field.js";
 import { count, perSecond, plural } from "../parts/format.js";
 import { icon } from "../parts/icons.js";
 import { problemCard, problemOf } from "../parts/notice.js";
@@ -71,12 +71,11 @@ export function show({ topic, signal }) {
 }
 
 function filterForm(topic) {
-  const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
   return h(
     "form.card",
     h(
       "div.bar-of-fields",
-      field("Partition", choice("partition", [["", "All"], ...partitions], "")),
+      field("Partition", partitionChoice(topic, "All")),
       h("div.grow", field("Value contains", h("input", { name: filterName("contains") }))),
       h("div.grow", field("Key is", h("input", { name: filterName("key") }))),
       h("button", { type: "submit" }, "Apply"),

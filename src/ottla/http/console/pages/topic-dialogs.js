@@ -3,7 +3,7 @@
 import { api, url } from "../parts/api.js";
 import { confirmByName, form } from "../parts/dialog.js";
 import { h } from "../parts/dom.js";
-import { choice, field } from "../parts/field.js";
+import { choice, field, partitionChoice } from "../parts/field.js";
 import { notify } from "../parts/notice.js";
 import { place } from "../parts/router.js";
 
@@ -96,8 +96,7 @@ export function addPartitions(topic, done) {
 }
 
 export function deleteRecords(topic, done) {
-  const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
-  const partition = choice("partition", partitions);
+  const partition = partitionChoice(topic);
   const extent = choice("extent", [
     ["before", "Those before an offset"],
     ["all", "All"],

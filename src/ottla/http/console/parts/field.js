@@ -19,6 +19,19 @@ export function choice(name, options, chosen) {
   return h("select", { name }, list);
 }
 
+const MOST_CHOICES = 200;
+
+/** A choice of one partition of a topic; of very many, its number. `none` is the label of no choice, if there is one. */
+export function partitionChoice(topic, none, chosen = "") {
+  const numbers = topic.partitions.map(({ partition }) => partition);
+  if (numbers.length > MOST_CHOICES) {
+    const range = { type: "number", min: 0, max: numbers.length - 1 };
+    return h("input", { name: "partition", ...range, placeholder: none, required: !none, value: chosen || (none ? "" : "0") });
+  }
+  const options = numbers.map((number) => [number, `Partition ${number}`]);
+  return choice("partition", none ? [["", none], ...options] : options, chosen);
+}
+
 export function heading(title, ...actions) {
   return h("header.title", h("h1", title), h("div.actions", actions));
 }

@@ -9,6 +9,7 @@ const PATHS = {
     "M7 9a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5Zm-4.5 7c0-3 2-4.5 4.5-4.5S11.5 13 11.5 16M13 4.3a2.5 2.5 0 0 1 0 4.5m1.5 3c1.9.5 3 1.9 3 4.200",
   schemas: "M6 3.500H4v13h2m8-13h2v13h-2M8 7h4m-4 3h4m-4 3h4",
   pipelines: "M3 10h4m6 0h4M7 6.5h6v7H7z",
+  transactions: "M4 7h11l-3-3m4 9H5l3 3",
   cluster: "M4 3.5h12v5H4zm0 8h12v5H4zM7 6h.01M7 14h.01",
   access: "M5 9h10v7.500H5zM7 9V6.500a3 3 0 0 1 6 0V9",
   connect: "m7 6-4 4 4 4m6-8 4 4-4 4",
