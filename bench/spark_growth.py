@@ -51,7 +51,7 @@ _NOISE_MS = 1.0
 
 
 class FewRows:
-    """What a database asks of a frame of Spark's."""
+    """The methods of a DataFrame that a database uses."""
 
     columns = COLUMNS.names
 

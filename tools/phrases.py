@@ -30,7 +30,8 @@ PHRASES = re.compile(
     r"|\bwhat (?:was|is|were|has been) (?:written|asked|said|meant|told|noted|held|kept)\b"
     r"|\bcould not be noted\b|\bis not to be\b|\bwho (?:asks|comes|wants|waits|reads|writes)\b"
     r"|\bmade again\b|\b(?:is|are) told so\b|\bwhatever comes of\b|\bthat cannot be (?:is|are|has)\b"
-    r"|\bharms? nobody\b|\b(?:goes|go|went) on where\b|\bis said to be\b|\bthe how-many-eth\b|\bcame of it\b",
+    r"|\bharms? nobody\b|\b(?:goes|go|went) on where\b|\bis said to be\b|\bthe how-many-eth\b|\bcame of it\b"
+    r"|\brules only\b|\bfor ever\b|\bframes? of Spark's\b",
     re.IGNORECASE,
 )
 

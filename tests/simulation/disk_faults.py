@@ -38,7 +38,7 @@ class DiskFaults(Faults):
         await self._down(node, chance, "bring an older disk to", power=False, meanwhile=lambda: node.disk.restore(kept))
 
     async def _broken_folder(self, chance: random.Random) -> None:
-        """One partition of a node fails with EIO, for a while or for ever."""
+        """One partition of a node fails with EIO, for a while or forever."""
         node = self._node(chance)
         held = [place for place in places(self.world.keeper.tree) if node.id in place.replicas]
         if not held or self.damage.broken:

@@ -69,7 +69,7 @@ def test_a_limited_micro_batch_takes_of_each_partition_in_proportion() -> None:
 
     assert limited(start, end, 100) == {A0: 75, A1: 125, A2: 5}
     assert limited(start, end, 1000) == end
-    # A partition with little is not left out for ever.
+    # A partition with little is not left out forever.
     assert limited({A0: 0, A1: 0}, {A0: 1000, A1: 1}, 10) == {A0: 9, A1: 1}
 
 

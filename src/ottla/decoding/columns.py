@@ -1,4 +1,4 @@
-"""Columns of registered schemas, in Spark's types. Rules only; descriptors of Protobuf are given."""
+"""Columns of registered schemas, in Spark's types. Pure rules; descriptors of Protobuf are arguments."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_commit_waits_for_a_join_in_progress() -> None:
     run(scenario())
 
 
-def test_a_commit_does_not_wait_for_ever_for_a_join() -> None:
+def test_a_commit_does_not_wait_forever_for_a_join() -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.joined.clear()

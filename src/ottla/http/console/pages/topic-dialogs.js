@@ -15,7 +15,7 @@ const RETENTIONS = [
   [String(DAY_MS), "1 day"],
   [String(7 * DAY_MS), "7 days"],
   [String(30 * DAY_MS), "30 days"],
-  ["-1", "For ever"],
+  ["-1", "Forever"],
 ];
 
 export function createTopic() {
