@@ -19,6 +19,7 @@ from ottla.lake.errors import CatalogUnavailable, Fenced, LakeError, TableChange
 from ottla.lake.fencing import Verdict, judge, judge_claim
 from ottla.lake.names import CONTENT, KEY, RECORDS, TOPIC, VALUES
 from ottla.lake.snapshots import UPKEEP, expire
+from ottla.lake.transactions import TableTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -119,7 +120,7 @@ class TopicTable:
 
     def expire(self) -> None:
         """Forget the oldest snapshots now, without a new one."""
-        change = self._table.transaction()
+        change = TableTransaction(self._table)
         expired = expire(self._table, change, self._definition.keep_snapshots, slack=1)
         if not expired.snapshots:
             return
@@ -183,7 +184,7 @@ class TopicTable:
     def _try_commit(self, wanted: Covered, files: Sequence[DataFile], removed: Sequence[DataFile] = ()) -> bool:
         """Whether it is known to have landed. If not, nothing is known before the table is loaded again."""
         table = self._table
-        change = table.transaction()
+        change = TableTransaction(table)
         sequence = table.metadata.last_sequence_number + 1
         wanted = replace(wanted, sequence=sequence, first_sequence=wanted.first_sequence or sequence)
         properties = wanted.as_properties()

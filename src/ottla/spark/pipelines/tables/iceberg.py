@@ -81,7 +81,7 @@ class IcebergTable:
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         names = put_in_place(self._files, files)
         table = self._table or self._opened() or self._created(arrow_schema(evolution.columns))
-        with table.transaction() as change:
+        with _transaction(table) as change:
             self._prepare(table, change, batch, evolution)
             if names:
                 # Whether the files are there is known by the micro-batch; asking for it opens every manifest.
@@ -99,7 +99,7 @@ class IcebergTable:
         from ottla.spark.pipelines.tables.iceberg_overwrite import overwrite
 
         table = self._opened()
-        with table.transaction() as change:
+        with _transaction(table) as change:
             self._prepare(table, change, batch, evolution)
             done = rewrite(table, change.table_metadata, changes, rule)
             if done.old or done.new:
@@ -183,7 +183,7 @@ class IcebergTable:
         merge(self._files, group, merged)
         old = set(group)
         gone = [task.file for task in table.scan().plan_files() if self._files.name_of(task.file.file_path) in old]
-        with table.transaction() as change, overwrite(table, change) as snapshot:
+        with _transaction(table) as change, overwrite(table, change) as snapshot:
             for file in gone:
                 snapshot.delete_data_file(file)
             address = self._files.address(merged)
@@ -252,3 +252,9 @@ def imported_load_catalog() -> Callable[..., Catalog]:
         raise ConfigError("an iceberg sink needs the package pyiceberg; run: pip install 'ottla[pipelines]'") from None
     load: Callable[..., Catalog] = load_catalog
     return load
+
+
+def _transaction(table: Table) -> Transaction:
+    from ottla.lake.transactions import TableTransaction
+
+    return TableTransaction(table)
