@@ -28,19 +28,34 @@ MOST_S = 0.02
 
 
 def calls() -> list[tuple[str, ast.Call]]:
-    """Every use of `re` in a broker: file and call."""
+    """Every use of `re` in a broker: file and call, with constants of the module in place of their names."""
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         name = path.relative_to(ROOT)
         if name.parts[0] in NOT_IN_A_BROKER:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        constants = _constants(tree)
+        for node in ast.walk(tree):
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "re":
                 assert isinstance(node, ast.Call)
                 if called.attr in CALLS:
+                    first = node.args[0]
+                    if isinstance(first, ast.Name) and first.id in constants:
+                        node.args[0] = constants[first.id]
                     found.append((name.as_posix(), node))
     return found
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """The values of `NAME: Final = ...` of a module."""
+    return {
+        each.target.id: each.value
+        for each in tree.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value is not None
+        if isinstance(each.annotation, ast.Name) and each.annotation.id == "Final"
+    }
 
 
 def constant(node: ast.expr) -> str | bytes | None:

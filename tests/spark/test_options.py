@@ -69,9 +69,9 @@ def test_an_invalid_value_is_refused_with_the_option_named(options: dict[str, st
 
 
 def test_a_stream_has_no_end_and_no_folder() -> None:
-    with pytest.raises(ConfigError, match="endingOffsets is for batch reads"):
+    with pytest.raises(ConfigError, match="endingOffsets is only for batch reads"):
         stream(endingOffsets="latest")
-    with pytest.raises(ConfigError, match="path is for batch reads"):
+    with pytest.raises(ConfigError, match="path is only for batch reads"):
         stream(path="/somewhere")
 
 

@@ -70,7 +70,7 @@ def test_any_range_of_offsets_is_found(folder: Path, start: int, end: int) -> No
 def test_times_are_found_to_the_record(folder: Path) -> None:
     assert scan(options(folder, startingTimestamp="2994")) == list(range(1994, 2000))
     assert scan(options(folder), Wanted(from_time_ms=2994)) == list(range(1994, 2000))
-    with pytest.raises(ConfigError, match="nothing at or after 9999 ms"):
+    with pytest.raises(ConfigError, match="t-0 has no record at or after 9999 ms"):
         scan(options(folder, startingTimestamp="9999"))
 
 

@@ -193,7 +193,7 @@ def test_lost_rows_of_an_incompletable_decision_are_reported(broker: EphemeralBr
 
     with pytest.raises(SinkError, match="written in part by 2 tasks and is repeated by 1"):
         sink.commit(sink.write("a", "b"))
-    with pytest.raises(SinkError, match="the rows of tasks 0, 1 are lost"):
+    with pytest.raises(SinkError, match="the rows of tasks 0, 1 of micro-batch 0 are lost"):
         sink.commit(sink.write(), sink.write(task=1))
 
 

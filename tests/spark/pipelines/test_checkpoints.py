@@ -33,7 +33,7 @@ def test_an_address_without_a_file_system_is_refused_with_the_package_that_has_i
     from ottla.spark.pipelines.queries import planned_queries
 
     for address, package in (
-        ("s3://lake/kept", "calls that of S3 s3a, which needs the package org.apache.hadoop:hadoop-aws:3"),
+        ("s3://lake/kept", "use s3a:// for S3, with the package org.apache.hadoop:hadoop-aws:3"),
         ("s3a://lake/kept", '"spark.jars.packages" = "org.apache.hadoop:hadoop-aws:3'),
         ("abfs://kept@shop.dfs.core.windows.net/x", '"org.apache.hadoop:hadoop-azure:3'),
         ("gs://lake/kept", '"com.google.cloud.bigdataoss:gcs-connector:'),

@@ -64,7 +64,7 @@ def test_a_time_range_is_backfilled_once_and_replayed_with_its_timestamps(
     assert {json.loads(record.value)["id"] for record in records} == {2, 3, 4, 8}
     with pytest.raises(ConfigError, match="--timestamp: there is no column att; did you mean at"):
         replay_rows(table_frame(session, pipeline.sinks["table"]), Replay(topic=again, timestamp="att"), {})
-    with pytest.raises(ConfigError, match=r"--sink: there is no \[sink.tabl\]; did you mean table"):
+    with pytest.raises(ConfigError, match=r"--sink: no \[sink.tabl\] in the file; did you mean table"):
         run_backfill(session, pipeline, Backfill(from_ms=0, to_ms=1, sinks=["tabl"]), said.append)
 
 

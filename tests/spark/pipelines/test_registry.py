@@ -102,7 +102,7 @@ def test_a_newer_schema_in_the_middle_of_a_stream_adds_its_columns(
     assert len(reasons) == 3
     assert any("no schema id: expected a byte of 0" in each for each in reasons)
     assert any("no schema with id 32767" in each for each in reasons)
-    assert any("4 bytes remain after the value" in each for each in reasons)
+    assert any("4 bytes are left over" in each for each in reasons)
 
 
 def test_a_table_that_may_not_change_stops_the_pipeline_with_the_field(

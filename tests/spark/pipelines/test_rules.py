@@ -400,5 +400,5 @@ def test_columns_that_are_only_carried_along_do_not_matter_to_a_checkpoint() -> 
     common = {"sources": ["s"], "kind": "parquet", "place": "t", "partition_by": [], "key": [], "mode": "append"}
     refuse_mismatch("t", {**common, "stateful": [before]}, {**common, "stateful": [now]})
     other = now.replace("_parsed.at", "_parsed.day")
-    with pytest.raises(ConfigError, match="made by other keys or functions"):
+    with pytest.raises(ConfigError, match="made with other keys or functions"):
         refuse_mismatch("t", {**common, "stateful": [before]}, {**common, "stateful": [other]})

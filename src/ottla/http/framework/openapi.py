@@ -105,7 +105,7 @@ _TAGS_OF_PACKAGES: Final = {
 
 def _tag(endpoint: Endpoint) -> str:
     *_, package, module = endpoint.handle.__module__.split(".")
-    return module if module in _TAGS else _TAGS_OF_PACKAGES[package]
+    return module if module in _TAGS else _TAGS_OF_PACKAGES.get(package, package)
 
 
 def _operation(endpoint: Endpoint) -> Json:

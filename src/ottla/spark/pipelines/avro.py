@@ -85,7 +85,7 @@ class AvroDecoder:
         rest = io.BytesIO(value)
         row = fastavro.schemaless_reader(rest, schema, None)
         if rest.tell() != len(value):
-            raise ValueError(f"{len(value) - rest.tell()} bytes remain after the value")
+            raise ValueError(f"{len(value) - rest.tell()} bytes are left over")
         return row  # type: ignore[no-any-return]
 
 
