@@ -39,11 +39,13 @@ def test_a_message_written_with_the_form_is_found_with_its_key_headers_and_json(
     page.get_by_role("button", name="Send").click()
     page.get_by_role("link", name="partition 0, offset 0").click()
 
-    drawer = page.get_by_role("dialog")
-    expect(drawer.get_by_role("heading", level=2).first).to_have_text(f"{name}, partition 0, offset 0")
-    expect(drawer.locator("pre.json")).to_have_text('{\n  "id": 9223372036854775807,\n  "drinks": [\n    "tea"\n  ]\n}')
-    expect(drawer).to_contain_text("trace")
-    expect(drawer.locator("pre.text")).to_have_text("ann")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Partition 0, offset 0")
+    shown = page.get_by_role("main")
+    expect(shown.locator("pre.json")).to_have_text(
+        '{\n  "id": 9223372036854775807,\n  "drinks": [\n    "tea"\n  ]\n}'
+    )
+    expect(shown).to_contain_text("trace")
+    expect(message.locator("pre.text")).to_have_text("ann")
 
 
 def test_an_invalid_json_value_is_not_sent(console: WatchedPage, http: httpx.Client) -> None:
