@@ -41,11 +41,9 @@ def test_a_message_written_with_the_form_is_found_with_its_key_headers_and_json(
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Partition 0, offset 0")
     shown = page.get_by_role("main")
-    expect(shown.locator("pre.json")).to_have_text(
-        '{\n  "id": 9223372036854775807,\n  "drinks": [\n    "tea"\n  ]\n}'
-    )
+    expect(shown.locator("pre.json")).to_have_text('{\n  "id": 9223372036854775807,\n  "drinks": [\n    "tea"\n  ]\n}')
     expect(shown).to_contain_text("trace")
-    expect(message.locator("pre.text")).to_have_text("ann")
+    expect(shown.locator("pre.text")).to_have_text("ann")
 
 
 def test_an_invalid_json_value_is_not_sent(console: WatchedPage, http: httpx.Client) -> None:
