@@ -90,7 +90,7 @@ class Compactor:
                 await loop.run_in_executor(None, rewrite.run)
                 if not self._is_there(topic) or log.is_abandoned:
                     return
-                if rewrite.error is None:
+                if rewrite.removed_until and rewrite.error is None:
                     await loop.run_in_executor(None, log.removed_tombstones.raise_to, rewrite.removed_until)
                 if compaction.may_remove_tombstones and not partition.is_in_sync_everywhere:
                     # A replica may copy this log meanwhile, and have records without their tombstones.
